@@ -1,0 +1,288 @@
+"""A decision is a person's word, and a fact: it is written down before anything acts on it.
+
+It names what it answers (the digest of a document, a question, a commit), so a second click
+answers nothing else, and the same word given twice answers its first receipt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from domain.lifecycle import Move
+from domain.plan import PlanEvent, PlanState
+from domain.task import (
+    RESUME_AT,
+    Question,
+    QuestionEvent,
+    QuestionKind,
+    QuestionState,
+    TaskEvent,
+    TaskFacts,
+    TaskState,
+)
+
+
+class DecisionKind(StrEnum):
+    CONFIRM = "confirm"
+    PAUSE = "pause"
+    RESUME = "resume"
+    APPROVE = "approve"
+    ANSWER = "answer"
+    RETRY = "retry"
+    CANCEL = "cancel"
+    ARCHIVE = "archive"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """`ordinal` is None for a decision on the whole plan.
+
+    `names` is what it answers: for confirm the digest of the document; for resume, approve and
+    answer of a paused task the question's id; for approve of a pull request the head sha. `by` is
+    who says so, as far as the door knows.
+    """
+
+    kind: DecisionKind
+    plan_id: str
+    ordinal: int | None = None
+    names: str = ""
+    text: str = ""
+    by: str = ""
+
+
+class Outcome(StrEnum):
+    DONE = "done"
+    ALREADY = "already"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a decision or a publication came to, in one sentence, and the state that holds now.
+
+    `seq` is the receipt that records it (the first one, on a repeat), 0 where there is none.
+    """
+
+    outcome: Outcome
+    message: str
+    state: str = ""
+    plan_id: str = ""
+    seq: int = 0
+
+
+@dataclass(frozen=True)
+class PlanFacts:
+    """A plan's row, as far as decisions and dispatch read it."""
+
+    id: str
+    owner: str
+    slug: str
+    title: str
+    state: PlanState
+    seq: int
+    paused: bool
+    repository: str
+    base: str
+    merge: str
+    concurrency: int
+    revision: int
+    digest: str
+    attempts: int = 4
+    checks: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The decision cannot be carried out as things stand, and why."""
+
+    message: str
+
+
+@dataclass(frozen=True)
+class Already:
+    """What the decision asks for holds already; `key` is that of the move by which it came to be, if known."""
+
+    message: str
+    key: str = ""
+
+
+Ruling = tuple[Move, ...] | Refusal | Already
+
+
+def decide_plan(decision: Decision, plan: PlanFacts, tasks: tuple[TaskFacts, ...], at: datetime) -> Ruling:
+    """The moves by which a decision on a whole plan is carried out (`confirm` is the publication's)."""
+
+    def plan_move(event: PlanEvent, key: str, facts: Mapping[str, Any] | None = None) -> Move:
+        return Move("plan", plan.id, event, key, plan.id, _cause(decision), at, facts or {})
+
+    match decision.kind:
+        case DecisionKind.PAUSE if plan.paused:
+            return Already("the plan is paused")
+        case DecisionKind.PAUSE:
+            return (plan_move(PlanEvent.PAUSE, f"pause:{plan.seq}", {"paused": True}),)
+        case DecisionKind.RESUME if not plan.paused:
+            return Already("the plan is not paused")
+        case DecisionKind.RESUME:
+            return (plan_move(PlanEvent.RESUME, f"resume:{plan.seq}", {"paused": False}),)
+        case DecisionKind.ARCHIVE if plan.state is PlanState.ARCHIVED:
+            return Already("the plan is archived")
+        case DecisionKind.ARCHIVE if plan.state in (PlanState.CONFIRMED, PlanState.IN_PROGRESS):
+            return Refusal(f"the plan is {plan.state}: cancel it first, then archive it")
+        case DecisionKind.ARCHIVE:
+            return (plan_move(PlanEvent.ARCHIVE, "archive"),)
+        case DecisionKind.CANCEL if plan.state is PlanState.AWAITING_CONFIRMATION:
+            return Refusal("nothing of this plan has been confirmed; archive it instead")
+        case DecisionKind.CANCEL:
+            moves = [move for task in tasks if not task.ended for move in _cancel(decision, task, at)]
+            return tuple(moves) or Already(f"every task of this plan has ended; the plan is {plan.state}")
+        case _:
+            return Refusal(f"{decision.kind} is about one task: name it as {plan.slug}#<number>")
+
+
+def decide_task(
+    decision: Decision, plan: PlanFacts, task: TaskFacts, question: Question | None, at: datetime
+) -> Ruling:
+    """The moves by which a decision on one task is carried out.
+
+    `question` is the one that the decision names, open or not, else the task's open one.
+    """
+    match decision.kind:
+        case DecisionKind.PAUSE if task.state is TaskState.PAUSED:
+            return Already("the task is paused")
+        case DecisionKind.PAUSE:
+            return ask(
+                task, QuestionKind.PAUSED_BY_PERSON, "Paused by a person. Resume to go on.", task.state,
+                _cause(decision), at,
+            )  # fmt: skip
+        case DecisionKind.APPROVE if task.state is TaskState.IN_REVIEW:
+            return _approve_head(decision, task, at)
+        case DecisionKind.RESUME | DecisionKind.ANSWER | DecisionKind.APPROVE:
+            return _answer(decision, task, question, at)
+        case DecisionKind.RETRY:
+            return _retry(decision, plan, task, at)
+        case DecisionKind.CANCEL if task.state is TaskState.CANCELLED:
+            return Already("the task is cancelled")
+        case DecisionKind.CANCEL:
+            return _cancel(decision, task, at)
+        case _:
+            return Refusal(f"{decision.kind} is about a whole plan: name {plan.slug} without a task")
+
+
+def ask(
+    task: TaskFacts,
+    kind: QuestionKind,
+    text: str,
+    resume_at: TaskState,
+    cause: str,
+    at: datetime,
+    facts: Mapping[str, Any] | None = None,
+) -> tuple[Move, ...]:
+    """Pause a task with a question. The question's id comes from the task's last receipt: asked once."""
+    question = f"{task.id}-q{task.seq}"
+    return (
+        task_move(task, TaskEvent.PAUSE, f"pause:{question}", cause, at, {"question_id": question, **(facts or {})}),
+        Move(
+            "question", question, QuestionEvent.ASK, f"ask:{question}", task.plan_id, cause, at,
+            {"plan_id": task.plan_id, "task_id": task.id, "kind": kind, "text": text, "resume_at": resume_at},
+        ),
+    )  # fmt: skip
+
+
+def withdraw_question(task: TaskFacts, cause: str, at: datetime) -> tuple[Move, ...]:
+    """The move that closes the task's open question because something else has settled it."""
+    if task.question is None or task.question.state is not QuestionState.OPEN:
+        return ()
+    return (
+        Move(
+            "question", task.question.id, QuestionEvent.WITHDRAW, f"withdraw:{task.question.id}",
+            task.plan_id, cause, at,
+        ),
+    )  # fmt: skip
+
+
+def _approve_head(decision: Decision, task: TaskFacts, at: datetime) -> Ruling:
+    if decision.names != task.head_sha:
+        return Refusal(
+            f"this approves {decision.names[:12] or 'no commit'}, but the pull request is at {task.head_sha[:12]}"
+        )
+    if task.approved_sha == task.head_sha:
+        return Already(f"{task.head_sha[:12]} is approved", f"{task.id}:approved:{task.head_sha}")
+    return (
+        task_move(
+            task, TaskEvent.APPROVED, f"approved:{task.head_sha}", _cause(decision), at,
+            {"approved_sha": task.head_sha},
+        ),
+    )  # fmt: skip
+
+
+def _answer(decision: Decision, task: TaskFacts, question: Question | None, at: datetime) -> Ruling:
+    if question is None or question.task_id != task.id:
+        return Refusal(f"the task is {task.state} and asks nothing")
+    if question.state is QuestionState.WITHDRAWN:
+        return Refusal("this question was withdrawn; something else has settled it")
+    if question.state is QuestionState.ANSWERED:
+        return Already(f"this question was answered: {question.answer}", f"{task.id}:answer:{question.id}")
+    if decision.names != question.id:
+        return Refusal(f"the open question is {question.id}; name it")
+    if decision.kind is DecisionKind.ANSWER and not decision.text.strip():
+        return Refusal("an answer needs words")
+    taken_as_it_is = decision.kind is DecisionKind.APPROVE and question.kind is QuestionKind.OUT_OF_SCOPE
+    resume_at = TaskState.CHECKING if taken_as_it_is else question.resume_at
+    cause = _cause(decision)
+    facts: dict[str, Any] = {
+        "question_id": None,
+        "round": task.round + 1,
+        "allowed_runs": task.runs_begun + task.attempts,
+        "last_tree_sha": "",
+    }
+    if decision.text.strip():
+        facts["note"] = f"A person says: {decision.text.strip()}"
+    if question.kind is QuestionKind.PREDECESSOR:
+        facts["after_waived"] = True
+    return (
+        task_move(task, RESUME_AT[resume_at], f"answer:{question.id}", cause, at, facts),
+        Move(
+            "question", question.id, QuestionEvent.ANSWER, f"answered:{question.id}", task.plan_id, cause, at,
+            {"answer": decision.text.strip() or decision.kind},
+        ),
+    )  # fmt: skip
+
+
+def _retry(decision: Decision, plan: PlanFacts, task: TaskFacts, at: datetime) -> Ruling:
+    if task.state is not TaskState.FAILED:
+        return Refusal(f"only a failed task can be retried; this one is {task.state}")
+    facts = {"round": task.round + 1, "allowed_runs": task.runs_begun + task.attempts, "reason": ""}
+    retry = task_move(task, TaskEvent.RETRY, f"retry:{task.round}", _cause(decision), at, facts)
+    return (retry, *reopen_plan(plan, _cause(decision), at))
+
+
+def reopen_plan(plan: PlanFacts, cause: str, at: datetime) -> tuple[Move, ...]:
+    """The move that a plan which had ended makes when one of its tasks lives again."""
+    if plan.state not in (PlanState.COMPLETED, PlanState.ARCHIVED):
+        return ()
+    return (Move("plan", plan.id, PlanEvent.REOPEN, f"reopen:{plan.seq}", plan.id, cause, at),)
+
+
+def _cancel(decision: Decision, task: TaskFacts, at: datetime) -> tuple[Move, ...]:
+    cause = _cause(decision)
+    cancel = task_move(
+        task, TaskEvent.CANCEL, "cancel", cause, at, {"question_id": None, "reason": cause}
+    )
+    return (cancel, *withdraw_question(task, cause, at))
+
+
+def task_move(
+    task: TaskFacts, event: TaskEvent, key: str, cause: str, at: datetime, facts: Mapping[str, Any]
+) -> Move:
+    """A task's move on its plan's chain, where keys of other tasks are as well: so the key names the task."""
+    return Move("task", task.id, event, f"{task.id}:{key}", task.plan_id, cause, at, facts)
+
+
+def _cause(decision: Decision) -> str:
+    said = f": {decision.text.strip()[:500]}" if decision.text.strip() else ""
+    return f"{decision.kind} by {decision.by or 'a person'}{said}"

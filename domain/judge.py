@@ -1,0 +1,308 @@
+"""How each step's outcome is judged: pure functions from what was observed to what comes next.
+
+The same observations always lead the same way, whoever observes them and however often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from domain.flow import STANDARD, Answer, Continue, Done, Pause, Wait
+from domain.policy import may_merge, merge_is_wanted, proof_of
+from domain.pull import Merge, MergeKind, Opened, OpenKind, PullRequest, Push, PushKind
+from domain.run import Collected, RunEnd, RunFacts, RunState
+from domain.task import QuestionKind, TaskEvent, TaskFacts, TaskState
+
+LOOK_SOON = 2.0
+"""Seconds until a pull request is read again whose mergeability the forge is still working out."""
+
+LOOK_WHILE_BLOCKED = 300.0
+"""Seconds until a merge is tried again that the repository's rules did not let through."""
+
+MAX_BACKOFF = 60.0
+
+MAX_BROKEN_CHECKS = 3
+"""How often one check may be lost or stopped in a round before a person is asked."""
+
+
+def before_run(task: TaskFacts) -> Pause | None:
+    """Whether another author run may begin: every kind of retry draws on this one bound."""
+    if task.runs_begun < task.allowed_runs:
+        return None
+    return Pause(
+        QuestionKind.TOO_MANY_RUNS,
+        f"{task.runs_begun} runs did not finish this task. {task.note or 'The last one left no word.'} "
+        f"Resume to allow {task.attempts} more, or cancel.",
+        TaskState.WORKING,
+    )
+
+
+def after_work(task: TaskFacts, run: RunFacts, end: RunEnd, work: Collected) -> Answer:
+    """What an author's run amounts to, from how it ended and what it left."""
+    if run.round != task.round:
+        return Wait(0)
+    if end.state is not RunState.FINISHED:
+        return _after_broken_run(task, run, end, work)
+    kept: dict[str, Any] = {"head_sha": work.head_sha, "tree_sha": work.tree_sha, "base_sha": work.base_sha}
+    kept |= {"host": run.host, "fresh_start": False}
+    if not work.changed:
+        return Done(
+            TaskEvent.NOTHING_CHANGED,
+            f"nothing_changed:{run.id}",
+            "the run left the tree as the base has it",
+            {"reason": "the work changes nothing against the base"},
+        )
+    if work.strays or work.faults:
+        return Pause(QuestionKind.OUT_OF_SCOPE, _out_of_scope(work), TaskState.WORKING, kept)
+    if work.tree_sha == task.last_tree_sha:
+        return Pause(
+            QuestionKind.NO_PROGRESS,
+            f"The run ended as done and changed nothing since the last attempt. {task.note}".strip(),
+            TaskState.WORKING,
+            kept,
+        )
+    return Continue(
+        STANDARD.onward(TaskState.WORKING),
+        f"worked:{run.id}",
+        f"run {run.number} left {work.changed} changed files",
+        kept,
+    )
+
+
+def _after_broken_run(task: TaskFacts, run: RunFacts, end: RunEnd, work: Collected) -> Answer:
+    if end.state is RunState.REFUSED:
+        return Pause(QuestionKind.CANNOT_GO_ON, f"The run was refused: {end.reason}.", TaskState.WORKING)
+    if end.state is not RunState.CRASHED:
+        return Wait(0)
+    earlier = _earlier(task, run)
+    if any(other.head_sha == work.head_sha and other.reason == end.reason for other in earlier):
+        return Pause(
+            QuestionKind.NO_PROGRESS,
+            f"Two runs failed alike and left the same files: {end.reason}.{_last_words(end)}",
+            TaskState.WORKING,
+        )
+    return Wait(min(MAX_BACKOFF, 2.0 ** len(earlier)))
+
+
+def after_check(task: TaskFacts, check: RunFacts, end: RunEnd) -> Answer | None:
+    """What one check command, run by us on the commit, says of it; None when it passed.
+
+    A check that broke off says nothing of the commit: it is run again, and only when it breaks off
+    the same way twice does that count against the commit.
+    """
+    if check.round != task.round:
+        return Wait(0)
+    match end.state:
+        case RunState.FINISHED if end.exit_code == 0:
+            return None
+        case RunState.FINISHED:
+            how = f"`{check.command}` exited {end.exit_code}."
+        case RunState.CRASHED if any(other.reason == end.reason for other in _earlier(task, check)):
+            how = f"`{check.command}` did not finish: {end.reason}."
+        case _:
+            return _after_broken_check(task, check, end)
+    return _rework(task, TaskEvent.CHECKS_FAILED, task.head_sha, f"{how}\n{end.tail}".strip())
+
+
+def _after_broken_check(task: TaskFacts, check: RunFacts, end: RunEnd) -> Answer:
+    broken = sum(other.ordinal == check.ordinal and other.role is check.role for other in task.runs)
+    if broken < MAX_BROKEN_CHECKS:
+        return Wait(0)
+    why = f"`{check.command}` could not be run to its end: {end.reason or end.state}."
+    return Pause(QuestionKind.CANNOT_GO_ON, why, TaskState.CHECKING)
+
+
+def _earlier(task: TaskFacts, run: RunFacts) -> list[RunFacts]:
+    """The crashed runs of the same kind that came before this one in the round."""
+    return [
+        other
+        for other in task.runs
+        if (other.role, other.ordinal, other.state) == (run.role, run.ordinal, RunState.CRASHED)
+        and other.number < run.number
+    ]
+
+
+def after_work_lost(task: TaskFacts) -> Answer:
+    """The host that held the work is gone: what was not pushed is done again, in a new round."""
+    if task.state is TaskState.WORKING:
+        return Wait(0)
+    return Continue(
+        TaskEvent.WORK_LOST,
+        f"work_lost:{task.round}:{task.head_sha}",
+        f"host {task.host} is gone, and with it {task.head_sha[:12]}",
+        {"round": task.round + 1, "head_sha": "", "tree_sha": "", "host": "", "note": "", "last_tree_sha": ""},
+    )
+
+
+def after_checks(task: TaskFacts) -> Answer:
+    """Every check that the plan names has passed for this commit; without checks nothing is proven."""
+    return Continue(
+        STANDARD.onward(TaskState.CHECKING),
+        f"cleared:{task.round}:{task.head_sha}",
+        f"{len(task.checks)} checks passed" if task.checks else "the plan names no checks",
+        {"proven_sha": task.head_sha if task.checks else ""},
+    )
+
+
+def after_push(task: TaskFacts, push: Push) -> Answer | None:
+    """None when the branch is at our commit and the pull request can be opened."""
+    if push.kind is PushKind.PUSHED:
+        return None
+    note = (
+        f"Somebody pushed {push.sha[:12]} to the branch; the next run builds on it."
+        if push.sha
+        else "Somebody deleted the branch; the work is done again."
+    )
+    return _rework(
+        task,
+        TaskEvent.BRANCH_MOVED,
+        push.sha or "deleted",
+        note,
+        # The next push leases on what is there now, which the next run has built upon.
+        {"pushed_sha": push.sha, "foreign_commits": bool(push.sha), "fresh_start": False},
+    )
+
+
+def after_open(task: TaskFacts, opened: Opened) -> Answer:
+    """Whether there is a pull request to follow now."""
+    if opened.kind is OpenKind.EMPTY or opened.pull is None:
+        return Done(
+            TaskEvent.NOTHING_CHANGED,
+            f"nothing_changed:{task.head_sha}",
+            "the forge sees no commits between base and branch",
+            {"reason": "the base contains this work already"},
+        )
+    pull = opened.pull
+    ended = forge_fact(task, pull)
+    if ended is not None:
+        return ended
+    if pull.head_sha != task.head_sha:
+        # The forge has not caught up with the push yet, or somebody has pushed since: push and look again.
+        return Wait(LOOK_SOON)
+    return Continue(
+        STANDARD.onward(TaskState.PUBLISHING),
+        f"published:{pull.number}:{task.head_sha}:{task.round}",
+        f"pull request {pull.number} is {opened.kind}",
+        {"pull_number": pull.number, "pull_url": pull.url, "pushed_sha": task.head_sha, "note": ""},
+    )
+
+
+def after_look(task: TaskFacts, pull: PullRequest) -> Answer | None:
+    """What the pull request, as the forge has it now, means for the task; None when it may be merged."""
+    ended = forge_fact(task, pull)
+    if ended is not None:
+        return ended
+    if pull.head_sha != task.pushed_sha:
+        return Continue(
+            TaskEvent.HEAD_MOVED,
+            f"head_moved:{task.round}:{pull.head_sha}",
+            f"somebody pushed {pull.head_sha[:12]}",
+            {
+                "head_sha": pull.head_sha,
+                "pushed_sha": pull.head_sha,
+                "foreign_commits": True,
+                "round": task.round + 1,
+            },
+        )
+    if pull.mergeable is False:
+        return _after_conflict(task, pull)
+    if may_merge(task, pull):
+        return None
+    return Wait(LOOK_SOON) if merge_is_wanted(task, pull) else Wait()
+
+
+def after_merge(task: TaskFacts, pull: PullRequest, merge: Merge) -> Answer:
+    """What came of asking the forge to merge exactly the commit that was proven or approved."""
+    match merge.kind:
+        case MergeKind.MERGED:
+            return _merged(task, pull, merge.sha, "Watchbill merged it")
+        case MergeKind.CONFLICT:
+            return _after_conflict(task, pull)
+        case MergeKind.HEAD_MOVED:
+            return Wait(1)
+        case MergeKind.BLOCKED if merge.reason == task.reason:
+            return Wait(LOOK_WHILE_BLOCKED)
+        case MergeKind.BLOCKED:
+            return Continue(
+                TaskEvent.BLOCKED,
+                f"blocked:{task.seq}",
+                merge.reason or "the repository's rules do not allow the merge yet",
+                {"reason": merge.reason},
+            )
+
+
+def forge_fact(task: TaskFacts, pull: PullRequest) -> Continue | None:
+    """The move that the forge's fact demands wherever the task stands; None when it demands none."""
+    if pull.merged:
+        if task.state is TaskState.MERGED:
+            return None
+        return _merged(task, pull, pull.merged_sha, f"merged by {pull.merged_by or 'somebody'}")
+    found = {"pull_number": pull.number, "pull_url": pull.url}
+    if not pull.open and not task.ended:
+        why = "the pull request was closed without being merged"
+        return Done(TaskEvent.CLOSED, f"closed:{pull.number}:{pull.closed_at}", why, {"reason": why, **found})
+    if pull.open and task.state is TaskState.CLOSED:
+        return Continue(
+            TaskEvent.REOPENED,
+            f"reopened:{pull.number}:{task.seq}",
+            "the pull request is open again",
+            {"reason": "", **found},
+        )
+    return None
+
+
+def _merged(task: TaskFacts, pull: PullRequest, sha: str, cause: str) -> Done:
+    return Done(
+        TaskEvent.MERGED,
+        f"merged:{pull.number}",
+        cause,
+        {
+            "merged_sha": sha,
+            "proof": proof_of(task, pull.head_sha),
+            "reason": "",
+            "pull_number": pull.number,
+            "pull_url": pull.url,
+        },
+    )
+
+
+def _after_conflict(task: TaskFacts, pull: PullRequest) -> Answer:
+    if task.foreign_commits:
+        return Pause(
+            QuestionKind.NOT_MERGEABLE,
+            f"Pull request {pull.number} conflicts with {task.base} and carries commits that are not ours. "
+            "Resolve the conflict on the branch, then resume.",
+            TaskState.IN_REVIEW,
+        )
+    return _rework(
+        task,
+        TaskEvent.CONFLICTED,
+        pull.head_sha,
+        f"The branch conflicts with {task.base}; the work is done again on top of it.",
+        {"fresh_start": True},
+    )
+
+
+def _rework(
+    task: TaskFacts, event: TaskEvent, sha: str, note: str, facts: Mapping[str, Any] | None = None
+) -> Continue:
+    """Back to the author, in a new round that knows what was wrong with the last one."""
+    return Continue(
+        event,
+        f"{event}:{task.round}:{sha}",
+        note.splitlines()[0],
+        {"round": task.round + 1, "note": note, "last_tree_sha": task.tree_sha, **(facts or {})},
+    )
+
+
+def _out_of_scope(work: Collected) -> str:
+    more = f" and {work.stray_count - len(work.strays)} more" if work.stray_count > len(work.strays) else ""
+    outside = f"The work touches what the plan does not allow: {', '.join(work.strays)}{more}." if work.strays else ""
+    choice = "Approve to take it as it is, resume to let it be done again, or cancel."
+    return " ".join(part for part in (outside, *work.faults, choice) if part)
+
+
+def _last_words(end: RunEnd) -> str:
+    lines = [line for line in end.tail.splitlines() if line.strip()]
+    return f" Its last words: {lines[-1][:300]}" if lines else ""

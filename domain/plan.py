@@ -1,0 +1,124 @@
+"""A plan: a document that someone owns, and the life it has once it is published.
+
+A plan that nobody has published is a file on somebody's disk and no fact of ours, so the
+lifecycle starts at publication.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from domain.lifecycle import Lifecycle, table
+
+
+class PlanState(StrEnum):
+    AWAITING_CONFIRMATION = "awaiting_confirmation"
+    CONFIRMED = "confirmed"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+    ARCHIVED = "archived"
+
+
+class PlanEvent(StrEnum):
+    PUBLISH = "publish"
+    REPUBLISH = "republish"
+    CONFIRM = "confirm"
+    BEGIN = "begin"
+    PAUSE = "pause"
+    RESUME = "resume"
+    COMPLETE = "complete"
+    REOPEN = "reopen"
+    ARCHIVE = "archive"
+
+
+P, E = PlanState, PlanEvent
+
+PLAN = Lifecycle(
+    "plan",
+    table(
+        (None, E.PUBLISH, P.AWAITING_CONFIRMATION),
+        (P.AWAITING_CONFIRMATION, E.REPUBLISH, P.AWAITING_CONFIRMATION),
+        (P.AWAITING_CONFIRMATION, E.CONFIRM, P.CONFIRMED),
+        (P.CONFIRMED, E.BEGIN, P.IN_PROGRESS),
+        # Pause is a gate that the heartbeat reads, not a state: what runs, runs on.
+        (P.CONFIRMED, E.PAUSE, P.CONFIRMED),
+        (P.CONFIRMED, E.RESUME, P.CONFIRMED),
+        (P.IN_PROGRESS, E.PAUSE, P.IN_PROGRESS),
+        (P.IN_PROGRESS, E.RESUME, P.IN_PROGRESS),
+        # A plan whose boxes were all checked, or cancelled before the first began, has nothing to begin.
+        ((P.CONFIRMED, P.IN_PROGRESS), E.COMPLETE, P.COMPLETED),
+        # A person retries a failed task, or the forge reopens what was closed.
+        ((P.COMPLETED, P.ARCHIVED), E.REOPEN, P.IN_PROGRESS),
+        ((P.AWAITING_CONFIRMATION, P.COMPLETED), E.ARCHIVE, P.ARCHIVED),
+    ),
+    ended=frozenset({P.COMPLETED, P.ARCHIVED}),
+)
+
+
+class RevisionState(StrEnum):
+    PROPOSED = "proposed"
+    CONFIRMED = "confirmed"
+    WITHDRAWN = "withdrawn"
+
+
+class RevisionEvent(StrEnum):
+    PROPOSE = "propose"
+    CONFIRM = "confirm"
+    WITHDRAW = "withdraw"
+
+
+REVISION = Lifecycle(
+    "revision",
+    table(
+        (None, RevisionEvent.PROPOSE, RevisionState.PROPOSED),
+        (RevisionState.PROPOSED, RevisionEvent.CONFIRM, RevisionState.CONFIRMED),
+        (RevisionState.PROPOSED, RevisionEvent.WITHDRAW, RevisionState.WITHDRAWN),
+    ),
+    ended=frozenset({RevisionState.CONFIRMED, RevisionState.WITHDRAWN}),
+)
+
+
+class MergePolicy(StrEnum):
+    BY_HAND = "by-hand"
+    WHEN_PROVEN = "when-proven"
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """One top-level checkbox as the document has it; plan-wide defaults are already filled in.
+
+    `after` holds ordinals of this plan; `timeout` is the wall clock of one run in seconds.
+    `budget_nano_usd` is None where neither the box nor the plan names one.
+    """
+
+    ordinal: int
+    title: str
+    body: str
+    line: int
+    done: bool = False
+    after: tuple[int, ...] = ()
+    runtime: str = "shell"
+    model: str = ""
+    budget_nano_usd: int | None = None
+    timeout: int = 3600
+
+
+@dataclass(frozen=True)
+class PlanSpec:
+    """A document that parsed without a fault. `spec` is its prose, `digest` names its exact text."""
+
+    slug: str
+    title: str
+    repository: str
+    digest: str
+    tasks: tuple[TaskSpec, ...]
+    base: str = ""
+    spec: str = ""
+    reviewers: tuple[str, ...] = ()
+    budget_nano_usd: int | None = None
+    concurrency: int = 1
+    attempts: int = 4
+    checks: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    merge: MergePolicy = MergePolicy.BY_HAND

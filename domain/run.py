@@ -1,0 +1,148 @@
+"""A run: one attempt of an agent at a task, or one check of a commit, on one host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from domain.lifecycle import Lifecycle, table
+
+
+class Role(StrEnum):
+    AUTHOR = "author"
+    CHECK = "check"
+
+
+class RunState(StrEnum):
+    STARTING = "starting"
+    RUNNING = "running"
+    FINISHED = "finished"
+    CRASHED = "crashed"
+    LOST = "lost"
+    REFUSED = "refused"
+    STOPPED = "stopped"
+
+
+class RunEvent(StrEnum):
+    START = "start"
+    SPAWN = "spawn"
+    FINISH = "finish"
+    CRASH = "crash"
+    LOSE = "lose"
+    REFUSE = "refuse"
+    STOP = "stop"
+    COLLECT = "collect"
+    WORKER_CRASHED = "worker_crashed"
+
+
+S, E = RunState, RunEvent
+LIVE = (S.STARTING, S.RUNNING)
+
+RUN = Lifecycle(
+    "run",
+    table(
+        (None, E.START, S.STARTING),
+        (S.STARTING, E.SPAWN, S.RUNNING),
+        # A run can end before anyone saw it spawn: the worker died in between.
+        (LIVE, E.FINISH, S.FINISHED),
+        (LIVE, E.CRASH, S.CRASHED),
+        # Silent beyond its lease; or ended, but what it left is on a host that is gone.
+        ((*LIVE, S.FINISHED, S.CRASHED, S.STOPPED, S.REFUSED), E.LOSE, S.LOST),
+        (LIVE, E.REFUSE, S.REFUSED),
+        (LIVE, E.STOP, S.STOPPED),
+        # What a run left in its workspace is committed and preserved, however it ended.
+        (S.FINISHED, E.COLLECT, S.FINISHED),
+        (S.CRASHED, E.COLLECT, S.CRASHED),
+        (S.STOPPED, E.COLLECT, S.STOPPED),
+        (S.REFUSED, E.COLLECT, S.REFUSED),
+        # The worker beside a run died; the run itself may well live on.
+        *((state, E.WORKER_CRASHED, state) for state in S),
+    ),
+    ended=frozenset({S.FINISHED, S.CRASHED, S.LOST, S.REFUSED, S.STOPPED}),
+)
+
+EVIDENCE = Lifecycle("evidence", table((None, "record", "recorded")), ended=frozenset({"recorded"}))
+"""Evidence is a fact that never changes; its one move gives it a receipt like everything else."""
+
+
+class EvidenceKind(StrEnum):
+    CHECK = "check"
+    DIFF = "diff"
+    AGENT_CRASH = "agent_crash"
+    WORKER_CRASH = "worker_crash"
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """A run's row. `start_sha` is the commit it began from, `head_sha` the commit made of what it left.
+
+    `exit_code` is the process's exit status, negative for a signal, None while unknown.
+    `ordinal` counts the check commands of a plan from 1; it is 0 for an author. `started_at` is ISO 8601.
+    """
+
+    id: str
+    plan_id: str
+    task_id: str
+    role: Role
+    number: int
+    round: int
+    epoch: int
+    runtime: str
+    host: str
+    state: RunState
+    start_sha: str = ""
+    head_sha: str = ""
+    command: str = ""
+    ordinal: int = 0
+    exit_code: int | None = None
+    reason: str = ""
+    started_at: str = ""
+
+    @property
+    def live(self) -> bool:
+        return self.state in LIVE
+
+
+class EndKind(StrEnum):
+    """How a run's process came to its end, as the supervisor or its absence tells."""
+
+    EXITED = "exited"
+    KILLED = "killed"
+    TIMED_OUT = "timed_out"
+    STOPPED = "stopped"
+    LEASE_LAPSED = "lease_lapsed"
+    SUPERVISOR_DIED = "supervisor_died"
+    NEVER_STARTED = "never_started"
+
+
+@dataclass(frozen=True)
+class RunEnd:
+    """What the activity that watched a run answers: the run's state now and how it got there."""
+
+    run_id: str
+    state: RunState
+    kind: EndKind
+    exit_code: int | None = None
+    reason: str = ""
+    tail: str = ""
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What a run left, as a commit of ours: `head_sha` equals `start_sha` when nothing changed.
+
+    `start_sha` is what the branch began from (the base, or a branch that already existed);
+    `base_sha` is the remote base it is measured against, `changed` how many paths differ from it.
+    `strays` are the first of those outside the plan's `paths`, `stray_count` how many there are;
+    `faults` says in sentences what else may not be published.
+    """
+
+    run_id: str
+    base_sha: str
+    start_sha: str
+    head_sha: str
+    tree_sha: str
+    changed: int = 0
+    strays: tuple[str, ...] = ()
+    stray_count: int = 0
+    faults: tuple[str, ...] = ()

@@ -1,0 +1,225 @@
+"""A task: one top-level checkbox, one branch, one pull request, and the life it leads to get there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from domain.lifecycle import Lifecycle, table
+from domain.run import RunFacts
+
+
+class TaskState(StrEnum):
+    PENDING = "pending"
+    WORKING = "working"
+    CHECKING = "checking"
+    REVIEWING = "reviewing"
+    PUBLISHING = "publishing"
+    IN_REVIEW = "in_review"
+    PAUSED = "paused"
+    MERGED = "merged"
+    NO_CHANGES = "no_changes"
+    CLOSED = "closed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class TaskEvent(StrEnum):
+    CONFIRM = "confirm"
+    BEGIN = "begin"
+    WORKED = "worked"
+    NOTHING_CHANGED = "nothing_changed"
+    CHECKED = "checked"
+    CLEARED = "cleared"
+    CHECKS_FAILED = "checks_failed"
+    BRANCH_MOVED = "branch_moved"
+    HEAD_MOVED = "head_moved"
+    WORK_LOST = "work_lost"
+    BLOCKED = "blocked"
+    PUBLISHED = "published"
+    CHANGES_REQUESTED = "changes_requested"
+    CI_FAILED = "ci_failed"
+    CONFLICTED = "conflicted"
+    APPROVED = "approved"
+    PAUSE = "pause"
+    RESUME_PENDING = "resume_pending"
+    RESUME_WORKING = "resume_working"
+    RESUME_CHECKING = "resume_checking"
+    RESUME_REVIEWING = "resume_reviewing"
+    RESUME_PUBLISHING = "resume_publishing"
+    RESUME_IN_REVIEW = "resume_in_review"
+    FAIL = "fail"
+    RETRY = "retry"
+    CANCEL = "cancel"
+    MERGED = "merged"
+    CLOSED = "closed"
+    REOPENED = "reopened"
+
+
+T, E = TaskState, TaskEvent
+
+SLOTTED = (T.WORKING, T.CHECKING, T.REVIEWING, T.PUBLISHING)
+"""The states in which a task holds one of the owner's slots: it may run processes."""
+
+RUNNABLE = (T.PENDING, *SLOTTED, T.IN_REVIEW)
+SUCCEEDED = (T.MERGED, T.NO_CHANGES)
+ENDED = (T.MERGED, T.NO_CHANGES, T.CLOSED, T.FAILED, T.CANCELLED)
+
+RESUME_AT: dict[TaskState, TaskEvent] = {
+    T.PENDING: E.RESUME_PENDING,
+    T.WORKING: E.RESUME_WORKING,
+    T.CHECKING: E.RESUME_CHECKING,
+    T.REVIEWING: E.RESUME_REVIEWING,
+    T.PUBLISHING: E.RESUME_PUBLISHING,
+    T.IN_REVIEW: E.RESUME_IN_REVIEW,
+}
+
+TASK = Lifecycle(
+    "task",
+    table(
+        (None, E.CONFIRM, T.PENDING),
+        (T.PENDING, E.BEGIN, T.WORKING),
+        # Through the flow.
+        (T.WORKING, E.WORKED, T.CHECKING),
+        (T.CHECKING, E.CHECKED, T.REVIEWING),
+        ((T.CHECKING, T.REVIEWING), E.CLEARED, T.PUBLISHING),
+        (T.PUBLISHING, E.PUBLISHED, T.IN_REVIEW),
+        # A person's word that this very head may be merged.
+        (T.IN_REVIEW, E.APPROVED, T.IN_REVIEW),
+        # The forge does not let it be merged yet, and says why.
+        (T.IN_REVIEW, E.BLOCKED, T.IN_REVIEW),
+        # Nothing to deliver: the diff against the base is empty.
+        ((T.WORKING, T.PUBLISHING), E.NOTHING_CHANGED, T.NO_CHANGES),
+        # A person pushed to the pull request: their commit is kept, and proven anew.
+        (T.IN_REVIEW, E.HEAD_MOVED, T.CHECKING),
+        # Back to the agent; every kind draws on the one bound on runs.
+        (T.CHECKING, E.CHECKS_FAILED, T.WORKING),
+        (T.PUBLISHING, E.BRANCH_MOVED, T.WORKING),
+        ((T.REVIEWING, T.IN_REVIEW), E.CHANGES_REQUESTED, T.WORKING),
+        (T.IN_REVIEW, E.CI_FAILED, T.WORKING),
+        (T.IN_REVIEW, E.CONFLICTED, T.WORKING),
+        # The commit lay on a host that is gone, and had not been pushed.
+        ((T.CHECKING, T.REVIEWING, T.PUBLISHING), E.WORK_LOST, T.WORKING),
+        # Waiting for a person, and going on where it stood.
+        (RUNNABLE, E.PAUSE, T.PAUSED),
+        *((T.PAUSED, event, state) for state, event in RESUME_AT.items()),
+        ((*RUNNABLE, T.PAUSED), E.FAIL, T.FAILED),
+        ((*RUNNABLE, T.PAUSED), E.CANCEL, T.CANCELLED),
+        (T.FAILED, E.RETRY, T.PENDING),
+        # The forge's fact moves the task wherever it stands; only a merge is for ever.
+        ((*RUNNABLE, T.PAUSED, T.NO_CHANGES, T.CLOSED, T.FAILED, T.CANCELLED), E.MERGED, T.MERGED),
+        ((*RUNNABLE, T.PAUSED), E.CLOSED, T.CLOSED),
+        ((T.CLOSED, T.FAILED), E.REOPENED, T.IN_REVIEW),
+    ),
+    ended=frozenset(ENDED),
+)
+
+
+class QuestionState(StrEnum):
+    OPEN = "open"
+    ANSWERED = "answered"
+    WITHDRAWN = "withdrawn"
+
+
+class QuestionEvent(StrEnum):
+    ASK = "ask"
+    ANSWER = "answer"
+    WITHDRAW = "withdraw"
+
+
+QUESTION = Lifecycle(
+    "question",
+    table(
+        (None, QuestionEvent.ASK, QuestionState.OPEN),
+        (QuestionState.OPEN, QuestionEvent.ANSWER, QuestionState.ANSWERED),
+        # The forge's fact, or a cancel, made the question pointless.
+        (QuestionState.OPEN, QuestionEvent.WITHDRAW, QuestionState.WITHDRAWN),
+    ),
+    ended=frozenset({QuestionState.ANSWERED, QuestionState.WITHDRAWN}),
+)
+
+
+class QuestionKind(StrEnum):
+    """Why a task waits for a person."""
+
+    PAUSED_BY_PERSON = "paused_by_person"
+    TOO_MANY_RUNS = "too_many_runs"
+    NO_PROGRESS = "no_progress"
+    OUT_OF_SCOPE = "out_of_scope"
+    PREDECESSOR = "predecessor"
+    CANNOT_GO_ON = "cannot_go_on"
+    NOT_MERGEABLE = "not_mergeable"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a paused task asks. Answering it resumes the task at the step `resume_at`."""
+
+    id: str
+    task_id: str
+    kind: QuestionKind
+    text: str
+    resume_at: TaskState
+    state: QuestionState = QuestionState.OPEN
+    answer: str = ""
+
+
+@dataclass(frozen=True)
+class TaskFacts:
+    """Everything the task's workflow needs to know, loaded from the graph in one read.
+
+    `seq` is the task's last receipt. `round` counts entries into a step that repeats work, and is
+    part of every key that such a step makes. `epoch` fences: it rises with every run that is begun
+    or declared lost. `allowed_runs` is how many author runs may have been begun in all before a
+    person is asked. `pushed_sha` is the last commit we pushed, `proven_sha` the commit for which the
+    policy's evidence is complete, `approved_sha` the one a person approved. `note` is what the next
+    run must know (what failed, what a person answered). `runs` holds this round's runs, and any that
+    lives still, in order of their start; `runs_begun` counts the author's over all rounds; `last_tree_sha` is the tree of the
+    previous round's result, for the breaker on no progress. `host` is where `head_sha` was made.
+    `foreign_commits` says that the branch carries commits which are not ours; `fresh_start` that the
+    next run begins from the base instead of from the branch.
+    """
+
+    id: str
+    plan_id: str
+    owner: str
+    ordinal: int
+    title: str
+    body: str
+    state: TaskState
+    seq: int
+    round: int
+    epoch: int
+    repository: str
+    base: str
+    merge: str
+    runtime: str
+    timeout: int
+    checks: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    attempts: int = 4
+    allowed_runs: int = 4
+    runs_begun: int = 0
+    base_sha: str = ""
+    head_sha: str = ""
+    tree_sha: str = ""
+    last_tree_sha: str = ""
+    proven_sha: str = ""
+    approved_sha: str = ""
+    pushed_sha: str = ""
+    pull_number: int | None = None
+    pull_url: str = ""
+    merged_sha: str = ""
+    proof: str = ""
+    note: str = ""
+    reason: str = ""
+    host: str = ""
+    foreign_commits: bool = False
+    fresh_start: bool = False
+    has_slot: bool = False
+    question: Question | None = None
+    runs: tuple[RunFacts, ...] = ()
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED

@@ -1,0 +1,126 @@
+"""What a person sees of a plan, on every surface the same: derived from the graph, kept nowhere."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from domain.plan import MergePolicy
+from domain.policy import UNPROVEN
+from domain.task import TaskState
+
+
+@dataclass(frozen=True)
+class TaskView:
+    """One checkbox. `question` and `question_id` are set while it waits for a person's answer.
+
+    `state` is `done` for a box that was checked when the plan was published.
+    """
+
+    ordinal: int
+    title: str
+    state: str
+    id: str = ""
+    question_id: str = ""
+    question: str = ""
+    runs: int = 0
+    pull_url: str = ""
+    head_sha: str = ""
+    proof: str = ""
+    reason: str = ""
+    has_slot: bool = False
+    after: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Happening:
+    """One line of a plan's story. `seq` is the receipt's, and serves as a cursor."""
+
+    seq: int
+    at: str
+    text: str
+
+
+@dataclass(frozen=True)
+class PlanView:
+    """A plan as `status`, the Temporal UI and `watch` show it.
+
+    `story` is the tail of what happened; `story_starts_at` is the seq of the first receipt that it may
+    tell of, so that a reader whose cursor is older knows that lines are missing. `head` is the receipt chain's hash.
+    """
+
+    plan_id: str
+    slug: str
+    owner: str
+    title: str
+    state: str
+    repository: str
+    base: str
+    merge: str
+    paused: bool
+    revision: int
+    digest: str
+    seq: int
+    head: str
+    tasks: tuple[TaskView, ...] = ()
+    story: tuple[Happening, ...] = ()
+    story_starts_at: int = 1
+    confinement: str = "unconfined"
+
+    @property
+    def needs_person(self) -> bool:
+        return self.state == "awaiting_confirmation" or any(waits_for(self, task) for task in self.tasks)
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ("completed", "archived")
+
+
+def waits_for(plan: PlanView, task: TaskView) -> str:
+    """What a person has to do for this task now, in words; empty when nothing."""
+    if task.question_id:
+        return task.question
+    if task.state == TaskState.IN_REVIEW and plan.merge == MergePolicy.BY_HAND:
+        return "waits to be merged by hand"
+    if task.state == TaskState.IN_REVIEW and task.reason:
+        return f"the forge does not allow the merge yet: {task.reason}"
+    return ""
+
+
+def counts(plan: PlanView) -> dict[str, int]:
+    """How many tasks are in each state, with merges that carry no proof counted apart as well."""
+    result: dict[str, int] = {}
+    for task in plan.tasks:
+        result[task.state] = result.get(task.state, 0) + 1
+        if task.state == TaskState.MERGED and task.proof == UNPROVEN:
+            result[UNPROVEN] = result.get(UNPROVEN, 0) + 1
+    return result
+
+
+def to_markdown(plan: PlanView) -> str:
+    """The plan as Markdown, for the Temporal UI: where it stands, what waits for a person, every box."""
+    gate = ", paused" if plan.paused else ""
+    summary = ", ".join(f"{count} {state}" for state, count in counts(plan).items())
+    lines = [
+        f"### {_plain(plan.title)}",
+        f"**{plan.state}{gate}** · {plan.repository} · {summary or 'no tasks'}",
+        "",
+    ]
+    if plan.state == "awaiting_confirmation":
+        lines += [f"Waits for confirmation: `watchbill confirm {plan.slug}`", ""]
+    for task in plan.tasks:
+        mark = "x" if task.state in ("done", TaskState.MERGED, TaskState.NO_CHANGES) else " "
+        pull = f" · [pull request]({task.pull_url})" if task.pull_url else ""
+        proof = f" · {task.proof}" if task.proof else ""
+        lines.append(f"- [{mark}] {task.ordinal}. {_plain(task.title)} — **{task.state}**{proof}{pull}")
+        waits = waits_for(plan, task)
+        if waits:
+            name = f" (`{task.question_id}`)" if task.question_id else ""
+            lines.append(f"  - waits for a person{name}: {_plain(waits)}")
+    lines += ["", f"Runs are {plan.confinement}. Chain {plan.seq}:`{plan.head[:16]}`."]
+    return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    """Somebody's words on one line, without markup of their own."""
+    return re.sub(r"[\\`*_\[\]<>#|]", r"\\\g<0>", " ".join(text.split())[:400])
