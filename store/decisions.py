@@ -1,0 +1,91 @@
+"""Writing a person's decision down: the ruling is the domain's, the record is kept here.
+
+A decision that cannot be carried out is recorded as a refused move all the same.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from domain.decision import Already, Decision, DecisionKind, Outcome, Refusal, Reply, decide_plan, decide_task
+from domain.errors import NotFound
+from domain.identity import task_id
+from domain.lifecycle import Move
+from domain.task import Question, TaskFacts
+from store.moves import lock_chain, move, record_refusal
+from store.plans import PlanRow, load_plan
+from store.publication import confirm
+from store.receipts import seq_of_key
+from store.tasks import load_question, load_task, load_tasks
+
+
+def decide(connection: Connection, decision: Decision, at: datetime, incarnation: int) -> Reply:
+    """Carry a decision out by its moves, or say why not. The same decision again answers its first receipt."""
+    try:
+        load_plan(connection, decision.plan_id)
+    except NotFound:
+        return Reply(
+            Outcome.REFUSED, f"no plan {decision.plan_id} has been published", plan_id=decision.plan_id
+        )
+    lock_chain(connection, decision.plan_id)
+    plan = load_plan(connection, decision.plan_id)
+    if decision.kind is DecisionKind.CONFIRM:
+        return confirm(connection, decision, plan, at, incarnation)
+    if decision.ordinal is None:
+        ruling = decide_plan(decision, plan, load_tasks(connection, plan.id, at), at)
+        state, subject = str(plan.state), ("plan", plan.id)
+    else:
+        task = _task(connection, plan, decision.ordinal, at)
+        if task is None:
+            return _refuse(connection, decision, f"plan {plan.slug} has no task {decision.ordinal}", plan, at)
+        ruling = decide_task(decision, plan, task, _question(connection, decision, task), at)
+        state, subject = str(task.state), ("task", task.id)
+    match ruling:
+        case Already(message, key):
+            return Reply(Outcome.ALREADY, message, state, plan.id, seq_of_key(connection, plan.id, key))
+        case Refusal(message):
+            return _refuse(connection, decision, message, plan, at, subject, state)
+    moved = move(connection, *ruling, incarnation=incarnation)
+    first = moved[0]
+    if moved[-1].refused:
+        return Reply(Outcome.REFUSED, moved[-1].refused, state, plan.id, moved[-1].receipt.seq)
+    outcome = Outcome.DONE if first.fresh else Outcome.ALREADY
+    return Reply(
+        outcome, f"{decision.kind}: now {first.state}", first.state or "", plan.id, first.receipt.seq
+    )
+
+
+def _task(connection: Connection, plan: PlanRow, ordinal: int, at: datetime) -> TaskFacts | None:
+    try:
+        return load_task(connection, task_id(plan.id, ordinal), at)
+    except NotFound:
+        return None
+
+
+def _question(connection: Connection, decision: Decision, task: TaskFacts) -> Question | None:
+    if not decision.names or (task.question is not None and decision.names == task.question.id):
+        return task.question
+    try:
+        return load_question(connection, decision.names)
+    except NotFound:
+        return task.question
+
+
+def _refuse(
+    connection: Connection,
+    decision: Decision,
+    message: str,
+    plan: PlanRow,
+    at: datetime,
+    subject: tuple[str, str] | None = None,
+    state: str = "",
+) -> Reply:
+    kind, identity = subject or ("plan", plan.id)
+    key = f"{decision.kind}:{decision.ordinal or ''}:{decision.names}"
+    wish = Move(
+        kind, identity, decision.kind, key, plan.id, f"{decision.kind} by {decision.by or 'a person'}", at
+    )
+    refused = record_refusal(connection, wish, message)
+    return Reply(Outcome.REFUSED, message, state or plan.state, plan.id, refused.receipt.seq)

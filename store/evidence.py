@@ -1,0 +1,96 @@
+"""Evidence: content-addressed facts that decisions rest on, with a receipt like everything else."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from domain.errors import NotFound
+from domain.identity import digest
+from domain.lifecycle import Move, canonical
+from domain.run import EvidenceKind
+from store.database import insert_into
+from store.tables import artifacts, evidence
+
+MAX_CONTENT = 64 * 1024
+"""How many bytes one piece of evidence may hold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """What was seen, and of what. `seen_by` names the worker that saw it.
+
+    `truncated` says that `content` is a part of what there was.
+    """
+
+    plan_id: str
+    kind: EvidenceKind
+    content: bytes
+    task_id: str | None = None
+    run_id: str | None = None
+    commit_sha: str = ""
+    command: str = ""
+    exit_code: int | None = None
+    truncated: bool = False
+    seen_by: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """A piece of evidence as the graph keeps it; `content` gives the bytes that `digest` names."""
+
+    id: str
+    plan_id: str
+    task_id: str | None
+    run_id: str | None
+    kind: EvidenceKind
+    commit_sha: str
+    command: str
+    exit_code: int | None
+    digest: str
+    size: int
+    truncated: bool
+    seen_by: str
+
+
+def record(connection: Connection, seen: Observation, cause: str, at: datetime) -> Move:
+    """Keep the content, and answer the move that makes evidence of it, for the caller to make.
+
+    The move's key is made of everything that was seen: the same observation is one piece of evidence.
+    Raises ValueError for content above `MAX_CONTENT`.
+    """
+    if len(seen.content) > MAX_CONTENT:
+        raise ValueError(f"{len(seen.content)} bytes of evidence are more than {MAX_CONTENT}")
+    artifact = {"digest": digest(seen.content), "size": len(seen.content)}
+    connection.execute(
+        insert_into(connection, artifacts).on_conflict_do_nothing(), {**artifact, "content": seen.content}
+    )
+    facts: dict[str, Any] = {**asdict(seen), **artifact}
+    del facts["content"]
+    about = seen.run_id or seen.task_id or seen.plan_id
+    subject = f"{about}-{seen.kind}-{digest(canonical(facts))[:16]}"
+    return Move("evidence", subject, "record", f"record:{subject}", seen.plan_id, cause, at, facts)
+
+
+def evidence_of(
+    connection: Connection, *, plan_id: str | None = None, task_id: str | None = None, limit: int = 1000
+) -> tuple[Evidence, ...]:
+    """The evidence of a plan or of a task, in the order in which it was recorded."""
+    query = select(*(evidence.c[name] for name in Evidence.__dataclass_fields__))
+    if plan_id is not None:
+        query = query.where(evidence.c.plan_id == plan_id)
+    if task_id is not None:
+        query = query.where(evidence.c.task_id == task_id)
+    rows = connection.execute(query.order_by(evidence.c.receipt_seq).limit(limit)).mappings()
+    return tuple(Evidence(**{**row, "kind": EvidenceKind(row["kind"])}) for row in rows)
+
+
+def content(connection: Connection, name: str) -> bytes:
+    """The bytes with this digest; NotFound when the graph does not keep them."""
+    found = connection.scalar(select(artifacts.c.content).where(artifacts.c.digest == name))
+    if found is None:
+        raise NotFound(f"no content is kept under {name}")
+    return bytes(found)

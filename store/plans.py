@@ -1,0 +1,99 @@
+"""Reading plans and their revisions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, Select, select
+
+from domain.decision import PlanFacts
+from domain.errors import NotFound
+from domain.plan import PlanState, RevisionState
+from store.tables import plans, revisions
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanRow(PlanFacts):
+    """Everything the graph keeps of a plan. `digest` is its current revision's, `hash` its last receipt's."""
+
+    reviewers: tuple[str, ...]
+    budget_nano_usd: int | None
+    spec: str
+    reason: str
+    hash: str
+
+
+@dataclass(frozen=True)
+class RevisionRow:
+    """One text of a plan: `text` is the document exactly as it was published, `digest` names it."""
+
+    id: str
+    plan_id: str
+    number: int
+    digest: str
+    text: str
+    state: RevisionState
+    seq: int
+
+
+def load_plan(connection: Connection, plan_id: str) -> PlanRow:
+    """The plan with this id; NotFound when there is none."""
+    row = connection.execute(_plans().where(plans.c.id == plan_id)).mappings().one_or_none()
+    if row is None:
+        raise NotFound(f"there is no plan {plan_id}")
+    return _plan(row)
+
+
+def list_plans(connection: Connection, owner: str | None = None) -> tuple[PlanRow, ...]:
+    """Every plan, or every plan of one owner, by slug."""
+    query = _plans().order_by(plans.c.slug, plans.c.id)
+    if owner is not None:
+        query = query.where(plans.c.owner == owner)
+    return tuple(map(_plan, connection.execute(query).mappings()))
+
+
+def plan_of_slug(connection: Connection, name: str) -> PlanRow:
+    """The plan that a person means by an id or a slug.
+
+    NotFound when there is none, and when several owners have a plan with this slug.
+    """
+    query = _plans().where((plans.c.id == name) | (plans.c.slug == name)).order_by(plans.c.id)
+    found = list(map(_plan, connection.execute(query).mappings()))
+    named = [plan for plan in found if plan.id == name] or found
+    if not named:
+        raise NotFound(f"there is no plan called {name}")
+    if len(named) > 1:
+        ids = ", ".join(plan.id for plan in named)
+        raise NotFound(f"{name} could be any of {ids}; name one of them")
+    return named[0]
+
+
+def load_revision(connection: Connection, plan_id: str, number: int) -> RevisionRow:
+    """One revision of a plan; NotFound when there is none of this number."""
+    query = select(revisions).where(revisions.c.plan_id == plan_id, revisions.c.number == number)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise NotFound(f"plan {plan_id} has no revision {number}")
+    state = RevisionState(row.state)
+    return RevisionRow(row.id, row.plan_id, row.number, row.digest, row.text, state, row.receipt_seq)
+
+
+def _plans() -> Select[Any]:
+    current = (revisions.c.plan_id == plans.c.id) & (revisions.c.number == plans.c.revision)
+    return select(plans, revisions.c.digest).select_from(plans.outerjoin(revisions, current))
+
+
+def _plan(row: RowMapping) -> PlanRow:
+    values: Mapping[str, Any] = {
+        **row,
+        "state": PlanState(row["state"]),
+        "digest": row["digest"] or "",
+        "seq": row["receipt_seq"],
+        "hash": row["receipt_hash"],
+        "checks": tuple(row["checks"]),
+        "paths": tuple(row["paths"]),
+        "reviewers": tuple(row["reviewers"]),
+    }
+    return PlanRow(**{name: values[name] for name in PlanRow.__dataclass_fields__})

