@@ -1,0 +1,75 @@
+"""The small files through which a worker and a supervisor talk: replaced whole, or added to by lines.
+
+JSON goes through the C half of the `json` package: the package itself imports `re`, which would
+cost a supervisor's start-up more than everything else that it imports.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from _json import encode_basestring_ascii, make_encoder, make_scanner
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class _Dialect:
+    """What the scanner asks of its caller: strict JSON, plain Python values."""
+
+    strict = True
+    object_hook = object_pairs_hook = None
+    parse_float, parse_int, parse_constant = float, int, float
+
+
+def _refuse(value: object) -> object:
+    raise TypeError(f"{value!r} has no place in JSON")
+
+
+_dialect: Any = _Dialect
+_scan = make_scanner(_dialect)
+_encode = make_encoder(None, _refuse, encode_basestring_ascii, None, ": ", ", ", False, False, False)
+
+
+def read_bytes(path: str) -> bytes | None:
+    """What a file holds, or None when it is not there (or, in /proc, no longer, or not for us)."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def read_object(path: str) -> dict[str, Any] | None:
+    """The JSON object in a file, or None when there is no file or no object in it.
+
+    Files here are replaced whole, so one without an object is what a power cut left: no file.
+    """
+    data = read_bytes(path)
+    try:
+        value = _scan(data.decode(), 0)[0] if data else None
+    except (ValueError, StopIteration):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def write_object(path: str, value: dict[str, Any]) -> None:
+    """Replace a file: whoever reads it sees the old object or the new one, whoever dies in between."""
+    draft = f"{path}.{os.getpid()}-{time.monotonic_ns()}"
+    _write(draft, "xb", value)
+    os.replace(draft, path)
+
+
+def append_object(path: str, value: dict[str, Any]) -> None:
+    """Add a line in one write, so that lines of several writers never mix."""
+    _write(path, "ab", value)
+
+
+def _write(path: str, mode: str, value: dict[str, Any]) -> None:
+    with open(path, mode, opener=_private) as file:
+        file.write("".join((*_encode(value, 0), "\n")).encode())
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

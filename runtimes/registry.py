@@ -1,0 +1,14 @@
+"""Every runtime by its name, which is what a run's row says.
+
+`domain.document` lists those that a plan may name; `check` runs a plan's checks and is none of them.
+"""
+
+from __future__ import annotations
+
+from runtimes.port import Runtime
+from runtimes.shell import Check, Shell
+
+RUNTIMES: dict[str, Runtime] = {
+    "shell": Shell(),
+    "check": Check(),
+}

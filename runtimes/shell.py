@@ -1,0 +1,76 @@
+"""The runtimes without a model: `shell` runs the script in a task's text, and a check runs a command."""
+
+from __future__ import annotations
+
+from domain.errors import WatchbillError
+from domain.run import EndKind, RunState
+from domain.script import shell_block
+from runtimes.folder import RunFolder
+from runtimes.port import Job, Launch, RunResult, Verdict
+
+
+class Shell:
+    """The first fenced `sh` or `bash` block of a task is the work; it ends at its first failing command."""
+
+    name = "shell"
+
+    def launch(self, job: Job) -> Launch:
+        """WatchbillError when the task has no such block: a plan with such a task is refused earlier."""
+        block = shell_block(job.task_body)
+        if block is None:
+            raise WatchbillError(
+                f"The task {job.task_title!r} has no fenced sh block: there is nothing to run."
+            )
+        interpreter, script = block
+        env = private_environment(job)
+        file = job.folder / "script"
+        file.write_text(script)
+        return Launch(job.run_id, (interpreter, "-eu", str(file)), job.workspace, env, job.timeout)
+
+    def judge(self, result: RunResult, folder: RunFolder) -> Verdict:
+        if result.kind is EndKind.EXITED and result.exit_code == 0:
+            return Verdict(RunState.FINISHED, 0, "")
+        return unfinished(result)
+
+
+class Check:
+    """A command of the plan, run over what an author left: any exit code is a finding, and not a crash."""
+
+    name = "check"
+
+    def launch(self, job: Job) -> Launch:
+        env = private_environment(job)
+        return Launch(job.run_id, ("sh", "-c", job.command), job.workspace, env, job.timeout)
+
+    def judge(self, result: RunResult, folder: RunFolder) -> Verdict:
+        # An exit has a reason when the command could not even be run: that says nothing of the work.
+        if result.kind is EndKind.EXITED and not result.reason:
+            return Verdict(RunState.FINISHED, result.exit_code, "")
+        return unfinished(result)
+
+
+def unfinished(result: RunResult) -> Verdict:
+    """What an end means that did not come to its own conclusion.
+
+    `stopped` is kept for the graph's own word. Everything else is a crash, a lapsed lease too: the
+    process has provably ended, and what it left lies here to be collected. `lost` is for a run whose
+    host cannot be asked, which nobody who reads a result can mean.
+    """
+    state = RunState.STOPPED if result.kind is EndKind.STOPPED else RunState.CRASHED
+    return Verdict(state, result.exit_code, result.reason or f"it exited with {result.exit_code}")
+
+
+def private_environment(job: Job) -> dict[str, str]:
+    """Make the run's private directories and note, and answer the environment that names them."""
+    home, scratch, note = (job.folder / name for name in ("home", "tmp", "note"))
+    for directory in (job.folder, home, scratch):
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    note.write_text(job.note)
+    return {
+        "PATH": job.path,
+        "HOME": str(home),
+        "TMPDIR": str(scratch),
+        "LANG": "C.UTF-8",
+        "WATCHBILL_TASK": job.task_id,
+        "WATCHBILL_NOTE": str(note),
+    }
