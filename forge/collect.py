@@ -1,0 +1,190 @@
+"""Make a commit of what a run left in its workspace, without ever running git on the workspace's `.git`.
+
+Whatever stands there is an agent's to write: a `core.fsmonitor` in it ran the agent's program with our
+environment (seen), and `git add` and `git status` start a second git inside every submodule. So our git
+directory and an index of our own look at the files, `git ls-files` says what differs, and each path is
+taken in one by one.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from domain.errors import NotFound, Unavailable, WatchbillError
+from forge.git import run
+
+Git = Callable[..., bytes]
+
+_MAX_FAULTS = 20
+_GITLINK = "160000"
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a run left, as a commit of ours; `head_sha` is where the run began when it changed nothing.
+
+    `changed` are the paths that differ from the base; `faults` says what is not in the commit, or may
+    not be.
+    """
+
+    head_sha: str
+    tree_sha: str
+    changed: tuple[str, ...]
+    faults: tuple[str, ...]
+
+
+def collect(
+    workspace: Path,
+    mirror: Path,
+    lock: int,
+    *,
+    ref: str,
+    start: str,
+    base_sha: str,
+    message: str,
+    at: datetime,
+) -> Work:
+    """The commit of what differs from `start`, stored at `ref`; the same files and `at` give the same commit.
+
+    Files that the tree's own .gitignore names stay out, as do pipes, sockets and devices. What should be
+    in but cannot be is in `faults`. Raises NotFound when the workspace is not there.
+    """
+    if not workspace.is_dir():
+        raise NotFound(f"the workspace {workspace} is gone, so there is nothing to collect")
+    with TemporaryDirectory(prefix="watchbill-index-") as scratch:
+        look = {"GIT_WORK_TREE": str(workspace), "GIT_INDEX_FILE": str(Path(scratch, "index"))}
+        git = partial(run, mirror, held=(lock,), env=look)
+        git("read-tree", start)
+        faults = _survey(git, workspace) + _stage(git, workspace)
+        tree = git("write-tree").decode().strip()
+    git = partial(run, mirror, held=(lock,))
+    start_tree, base_tree = git("rev-parse", f"{start}^{{tree}}", f"{base_sha}^{{tree}}").decode().split()
+    head = start if tree == start_tree else _commit(git, tree, start, message, at)
+    git("update-ref", ref, head)
+    changes = () if tree == base_tree else _changes(git, base_sha, head)
+    faults += [f"{change.path} is a git repository of its own" for change in changes if change.embedded]
+    return Work(head, tree, tuple(change.path for change in changes), tuple(faults[:_MAX_FAULTS]))
+
+
+def _stage(git: Git, workspace: Path) -> list[str]:
+    """Bring the index to what the files are; answers what could not be brought in."""
+    gone: list[bytes] = []
+    kept: list[bytes] = []
+    faults: list[str] = []
+    for path, gitlink in _differing(git):
+        if path.endswith(b"/"):
+            faults.append(f"{_text(path)} holds a git repository of its own; its files were not collected")
+            continue
+        try:
+            mode = os.lstat(os.fsencode(workspace) + b"/" + path).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            gone.append(path)
+        except OSError as error:
+            faults.append(f"{_text(path)} cannot be read: {error.strerror}")
+        else:
+            there = stat.S_ISREG(mode) or stat.S_ISLNK(mode) or (gitlink and stat.S_ISDIR(mode))
+            (kept if there else gone).append(path)
+    if gone:
+        git("update-index", "-z", "--force-remove", "--stdin", input=_lines(gone))
+    return faults + _add(git, sorted(kept))
+
+
+def _differing(git: Git) -> set[tuple[bytes, bool]]:
+    """Every path that differs from the index, and whether the index has a submodule there.
+
+    An untracked directory that is a repository comes as one path with a slash at its end.
+    """
+    listed = git("ls-files", "-z", "-t", "-s", "--modified", "--deleted", "--others", "--exclude-standard")
+    differing = set()
+    for entry in listed.split(b"\0")[:-1]:
+        tag, rest = entry[:1], entry[2:]
+        if tag == b"?":
+            differing.add((rest, False))
+        else:
+            about, path = rest.split(b"\t", 1)
+            differing.add((path, about.startswith(_GITLINK.encode())))
+    return differing
+
+
+def _add(git: Git, paths: list[bytes]) -> list[str]:
+    """Take these files in, halving the list until those that git will not take stand alone."""
+    if not paths:
+        return []
+    try:
+        git("update-index", "-z", "--add", "--replace", "--stdin", input=_lines(paths))
+    except Unavailable:
+        raise
+    except WatchbillError as error:
+        if len(paths) == 1:
+            return [f"{_text(paths[0])} could not be collected: {error}"]
+        middle = len(paths) // 2
+        faults = _add(git, paths[:middle])
+        if len(faults) >= _MAX_FAULTS:
+            raise
+        return faults + _add(git, paths[middle:])
+    return []
+
+
+def _survey(git: Git, workspace: Path) -> list[str]:
+    """Directories that cannot be looked into, except ignored ones: git passes them by without a word.
+
+    A pipe in the place of a .gitignore or .gitattributes is deleted: git would wait on it for ever.
+    """
+    closed: list[bytes] = []
+    root = os.fsencode(workspace)
+    for folder, _, files in os.walk(root, onerror=lambda error: closed.append(os.fsencode(error.filename))):
+        for name in {b".gitignore", b".gitattributes"}.intersection(files):
+            path = Path(os.fsdecode(folder + b"/" + name))
+            if path.is_fifo():
+                path.unlink()
+    if not closed:
+        return []
+    # With a dot before it, no name is taken for one of git's patterns.
+    paths = [b"." + path.removeprefix(root) for path in closed]
+    ignored = git("check-ignore", "-z", "--stdin", input=_lines(paths), accept=(0, 1)).split(b"\0")
+    return [f"the directory {_text(path[2:])} cannot be read" for path in paths if path not in ignored]
+
+
+def _commit(git: Git, tree: str, parent: str, message: str, at: datetime) -> str:
+    date = f"{int(at.timestamp())} +0000"
+    dates = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
+    text = message.replace("\0", "").encode("utf-8", "replace")
+    return git("commit-tree", tree, "-p", parent, input=text, env=dates).decode().strip()
+
+
+@dataclass(frozen=True)
+class _Change:
+    path: str
+    embedded: bool
+    """The path has become a submodule, and was none in the base."""
+
+
+def _changes(git: Git, base_sha: str, head: str) -> tuple[_Change, ...]:
+    """What `head` changes since it left the base; everything that differs when they share no history."""
+    diff = partial(git, "diff-tree", "-r", "-z", "--raw", "--no-renames")
+    try:
+        raw = diff("--merge-base", base_sha, head)
+    except WatchbillError:
+        raw = diff(base_sha, head)
+    fields = raw.split(b"\0")[:-1]
+    changes = []
+    for about, path in zip(fields[::2], fields[1::2], strict=True):
+        before, after = about.decode().lstrip(":").split(" ")[:2]
+        changes.append(_Change(_text(path), after == _GITLINK and before != _GITLINK))
+    return tuple(changes)
+
+
+def _lines(paths: list[bytes]) -> bytes:
+    return b"".join(path + b"\0" for path in paths)
+
+
+def _text(path: bytes) -> str:
+    """Bytes that are no UTF-8 are shown as escapes: the path goes into rows and payloads."""
+    return path.decode("utf-8", "backslashreplace")

@@ -1,0 +1,92 @@
+"""What we write on the forge: titles, bodies, comments and commit messages.
+
+Text that people wrote for a task goes in as text. On the forge the same letters can close a stranger's
+issue, call somebody, or pretend to be our own marker, so whatever has such a meaning is broken by a
+character that nobody sees. This holds for code as well: a squash merge makes a commit message of the
+body, and there nothing is code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MAX_BODY = 65_536
+MAX_TITLE = 256
+_MAX_CELL = 300
+
+_JOINER = "\u200d"
+
+_MEANINGFUL = re.compile(
+    r"#(?=\d)"  # #12, owner/repository#12
+    r"|\bGH-(?=\d)"
+    r"|/(?:issues?|pulls?|discussions|commit)/(?=\w)"  # an address does what #12 does
+    r"|@(?=\w)"  # a person, a team, a commit
+    r"|&(?=[#\w])"  # &#35;12 is read as #12
+    r"|<(?=[a-z/!?])",  # our own markers, and tags that would hide what follows
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A row of the evidence table: what was looked at, what came of it, and on which commit or by whom."""
+
+    subject: str
+    result: str
+    detail: str = ""
+
+
+def neutral(text: str) -> str:
+    """The text without any meaning to the forge; it looks the same."""
+    return _MEANINGFUL.sub(rf"\g<0>{_JOINER}", text)
+
+
+def marker(kind: str, name: str) -> str:
+    """A line that is invisible on the forge and tells our own text from everybody else's."""
+    return f"<!-- watchbill {kind}={name} -->"
+
+
+def title(text: str) -> str:
+    """A pull request's title, or the first line of a commit message: one line of at most 256 characters."""
+    line = neutral(" ".join(text.split()))
+    return line if len(line) <= MAX_TITLE else f"{line[: MAX_TITLE - 1]}…"
+
+
+def message(subject: str, text: str = "") -> str:
+    """A commit message. Nothing in it closes or mentions anything when it reaches the base."""
+    return f"{title(subject)}\n\n{neutral(text).strip()}".strip() + "\n"
+
+
+def body(*, task_id: str, asked: str, evidence: Sequence[Evidence] = (), chain: str = "") -> str:
+    """A pull request's body: what was asked, the evidence, the head of the receipt chain, and the marker.
+
+    `asked` is the task's text, `chain` a line of ours. What was asked is cut where the whole would be
+    longer than the forge takes.
+    """
+    parts = ["## Evidence", _table(evidence)] if evidence else []
+    parts += [chain] if chain else []
+    below = "\n\n".join([*parts, marker("task", task_id)])
+    head = "## What was asked\n\n"
+    room = MAX_BODY - len(head) - len(below) - 2
+    return f"{head}{_quoted(neutral(asked), room)}\n\n{below}"
+
+
+def _quoted(text: str, room: int) -> str:
+    """As a quotation: a code fence or list that is open at its end does not go on below."""
+    quoted = "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines()) or "> (no text)"
+    return quoted if len(quoted) <= room else f"{quoted[: room - len(_CUT)]}{_CUT}"
+
+
+_CUT = "\n>\n> … (cut here)"
+
+
+def _table(evidence: Sequence[Evidence]) -> str:
+    rows = [f"| {_cell(row.subject)} | {_cell(row.result)} | {_cell(row.detail)} |" for row in evidence]
+    return "\n".join(["| what | result | detail |", "| --- | --- | --- |", *rows])
+
+
+def _cell(text: str) -> str:
+    shown = neutral(" ".join(text.split())).replace("\\", "\\\\").replace("|", "\\|")
+    return shown if len(shown) <= _MAX_CELL else f"{shown[: _MAX_CELL - 1]}…"
