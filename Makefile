@@ -1,0 +1,41 @@
+# Needs Python 3.11 or newer, git and make; everything else is put into .venv.
+
+BIN := .venv/bin
+SOURCES := pyproject.toml constraints.txt
+# What .venv was made from. Compared by content: a checkout that only touches times installs nothing.
+STAMP := .venv/made-from
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench rehearse constraints clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
+
+setup: ## make .venv with everything at the pinned versions
+	@cat $(SOURCES) | cmp -s - $(STAMP) || PYTHON="$(PYTHON)" .ci/setup
+
+demo: setup ## from nothing to three merged pull requests, on this machine alone
+	@$(BIN)/python -m starter.demo
+
+rehearse: setup ## take the example plan through the stand-ins, on a clone of this repository
+	@$(BIN)/watchbill rehearse docs/examples/plan.md --repository .
+
+check: setup ## lint, format, types and layers: what is fast
+	@echo "check: ruff"; $(BIN)/ruff check --quiet .
+	@echo "check: format"; $(BIN)/ruff format --quiet --check .
+	@echo "check: types"; $(BIN)/mypy
+	@echo "check: layers"; $(BIN)/lint-imports --no-logo --no-cache
+
+test: check ## everything: check, then all tests, with a real PostgreSQL and a real Temporal server
+	@echo "test: pytest"; $(BIN)/pytest --quiet
+
+bench: setup ## the costs, as ratios in one run
+	@$(BIN)/python tests/bench/main.py
+
+constraints: ## pin what .venv has now
+	@{ sed -n '/^#/p' constraints.txt; $(BIN)/pip freeze --exclude-editable | LC_ALL=C sort -f; } > .venv/pins
+	@mv .venv/pins constraints.txt; git diff --stat constraints.txt
+
+clean: ## remove .venv and what the tools keep
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

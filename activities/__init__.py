@@ -1,0 +1,1 @@
+"""What is done: thin methods over the store, the runtimes and the forge. Each says what a repeat does."""

@@ -1,0 +1,137 @@
+"""Reading and moving facts in the work graph. Short and idempotent, so they run as local activities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from temporalio import activity
+
+from domain.decision import Reply
+from domain.document import parse
+from domain.heartbeat import HeartbeatPolicy
+from domain.publication import (
+    AskAboutHost,
+    Beat,
+    BeatReply,
+    BeginRun,
+    Decide,
+    HostVerdict,
+    Moves,
+    MovesReply,
+    PlanRef,
+    PublishTo,
+)
+from domain.run import RunEnd, RunFacts
+from domain.task import TaskFacts
+from domain.view import PlanView
+from store import decisions, dispatch, moves, publication, runs, tasks, views
+from store.database import Store
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The work graph as workflows see it.
+
+    `keeper` is this worker, `policy` what its heartbeats are set to, `incarnation` its Temporal's number.
+    """
+
+    store: Store
+    keeper: runs.Keeper
+    policy: HeartbeatPolicy
+    incarnation: int
+
+    @activity.defn
+    def publish(self, order: PublishTo) -> Reply:
+        """Write a document down as a proposed revision. The same text again answers that it is there."""
+        spec = parse(order.publish.text, file_name=order.publish.file_name)
+        with self.store.write() as connection:
+            return publication.publish(connection, order, spec, self.incarnation)
+
+    @activity.defn
+    def decide(self, order: Decide) -> Reply:
+        """Write a person's decision down and make its moves. Repeated, it answers the first receipt."""
+        with self.store.write() as connection:
+            return decisions.decide(connection, order.decision, order.at, self.incarnation)
+
+    @activity.defn
+    def look_at_plan(self, ref: PlanRef) -> PlanView | None:
+        """The plan as it stands, completed if its last box has ended; None if it was never published.
+
+        Completing is a move keyed by the plan's last receipt, so a repeat finds it made.
+        """
+        with self.store.read() as connection:
+            over = views.every_box_has_ended(connection, ref.plan_id)
+        if over:
+            with self.store.write() as connection:
+                views.complete(connection, ref.plan_id, activity.info().scheduled_time, self.incarnation)
+        with self.store.read() as connection:
+            return views.plan_view(connection, ref.plan_id)
+
+    @activity.defn
+    def load_task(self, task_id: str) -> TaskFacts:
+        """Everything a task's workflow goes by. A read."""
+        with self.store.read() as connection:
+            task = tasks.load_task(connection, task_id, activity.info().current_attempt_scheduled_time)
+        # The text is for the run, and is loaded there: it need not go through the history at every turn.
+        return replace(task, body="")
+
+    @activity.defn
+    def begin_run(self, order: BeginRun) -> RunFacts:
+        """Write down that a run begins, on this host. Its number comes from the graph.
+
+        A repeat, or a second caller, is answered with the run that is there already.
+        """
+        with self.store.write() as connection:
+            return runs.begin(connection, order, self.keeper, self.incarnation)
+
+    @activity.defn
+    def recorded_end(self, run_id: str) -> RunEnd:
+        """How a run ended, as the graph has it. A read."""
+        with self.store.read() as connection:
+            return runs.recorded_end(connection, tasks.load_run(connection, run_id))
+
+    @activity.defn
+    def ask_about_host(self, question: AskAboutHost) -> HostVerdict:
+        """Whether to go on waiting for a silent host; a run whose lease has lapsed is declared lost.
+
+        A repeat finds it lost. A crash before leaves a lapsed lease for the next caller.
+        """
+        with self.store.write() as connection:
+            return runs.verdict_on_host(connection, question, datetime.now(UTC), self.incarnation)
+
+    @activity.defn
+    def lose_lapsed_runs(self, _: None) -> int:
+        """Declare every run lost whose lease has lapsed for good. A repeat finds none left."""
+        with self.store.read() as connection:
+            lapsed = runs.lapsed(connection, datetime.now(UTC))
+        for run in lapsed:
+            with self.store.write() as connection:
+                runs.lose_if_lapsed(connection, run, datetime.now(UTC), self.incarnation)
+        return len(lapsed)
+
+    @activity.defn
+    def move(self, order: Moves) -> MovesReply:
+        """Make these moves together. A repeat answers the first receipt; the reply is the state that holds."""
+        with self.store.write() as connection:
+            moved = moves.move(connection, *order.moves, incarnation=self.incarnation)
+        # Of a group that was refused, the one answer is the refusal; its subject may be another than the first.
+        last = moved[-1]
+        if last.refused:
+            return MovesReply(state="", fresh=False, refused=last.refused)
+        return MovesReply(state=moved[0].state or "", fresh=moved[0].fresh)
+
+    @activity.defn
+    def owners_with_work(self, _: None) -> list[str]:
+        """Owners whose confirmed plans are not done, or for whom hints wait unhandled. A read."""
+        with self.store.read() as connection:
+            return dispatch.owners_with_work(connection)
+
+    @activity.defn
+    def beat(self, order: Beat) -> BeatReply:
+        """Reconcile the owner's confirmed plans with what is: grant slots, begin tasks, say whom to wake.
+
+        A repeat finds the slots granted and the tasks begun; those whose wake-up was lost with the
+        first reply are kept alive by the next whole beat.
+        """
+        return dispatch.beat(self.store, order, self.policy, self.incarnation)

@@ -1,0 +1,123 @@
+"""What is done at the forge: find the repository, open the pull request, follow it, merge it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime
+
+from temporalio import activity
+
+from domain.errors import NotFound
+from domain.identity import branch_of
+from domain.publication import FindRepository, MergeOrder
+from domain.pull import Merge, Opened, PullRequest, Repository
+from domain.task import TaskFacts, TaskState
+from forge import text
+from forge.port import Forge
+from store import dispatch, evidence, inbox, receipts, tasks
+from store.database import Store
+
+
+@dataclass(frozen=True)
+class Landing:
+    store: Store
+    forge: Forge
+    incarnation: int
+
+    @activity.defn
+    async def find_repository(self, order: FindRepository) -> Repository:
+        """The repository as the forge has it, with the base known to be there. A read."""
+        repository = await self.forge.repository(order.name)
+        base = order.base or repository.default_branch
+        if await self.forge.branch_head(order.name, base) is None:
+            raise NotFound(f"{order.name} has no branch {base}; name one that exists as `base` in the plan")
+        return repository
+
+    @activity.defn
+    async def open_pull_request(self, task_id: str) -> Opened:
+        """Find or make the one pull request of this task's branch.
+
+        A repeat, or a response that was lost, finds the pull request by its exact head and base.
+        """
+        task, title, body = await asyncio.to_thread(self._text, task_id)
+        return await self.forge.open_pull_request(
+            task.repository, branch=branch_of(task.id), base=task.base, title=title, body=body
+        )
+
+    @activity.defn
+    async def look_at_pull_request(self, task_id: str) -> PullRequest:
+        """Read the task's pull request. What was hinted at before the read began counts as handled."""
+        began = activity.info().current_attempt_scheduled_time
+        task = await asyncio.to_thread(self._load, task_id)
+        if task.pull_number is None:
+            raise NotFound(f"task {task_id} has no pull request")
+        pull = await self.forge.read_pull_request(task.repository, task.pull_number)
+        await asyncio.to_thread(self._hints_handled, task_id, began)
+        return pull
+
+    @activity.defn
+    async def merge_pull_request(self, order: MergeOrder) -> Merge:
+        """Ask the forge to merge exactly this commit. A repeat finds it merged; a newer head is not merged."""
+        task = await asyncio.to_thread(self._load, order.task_id)
+        return await self.forge.merge_pull_request(
+            task.repository,
+            order.number,
+            sha=order.sha,
+            title=f"{text.title(task.title)} (#{order.number})",
+            message=text.message(f"Task {task.ordinal} of plan {task.plan_id}."),
+        )
+
+    @activity.defn
+    async def follow_forge(self, task_id: str) -> bool:
+        """Let the forge's fact about a task's pull request move the task; whether it moved.
+
+        For tasks that no workflow watches. The move is keyed by the fact, so it is made once.
+        """
+        began = activity.info().current_attempt_scheduled_time
+        task = await asyncio.to_thread(self._load, task_id)
+        # A merge is for ever: what the forge says now cannot matter any more.
+        pull = None if task.state is TaskState.MERGED else await self._pull_of(task)
+        return await asyncio.to_thread(self._settle, task_id, pull, began)
+
+    @activity.defn
+    async def close_pull_request(self, task_id: str) -> None:
+        """Close the pull request of a task that will not be merged, if it has one. A repeat finds it closed."""
+        task = await asyncio.to_thread(self._load, task_id)
+        pull = await self._pull_of(task)
+        if pull is not None and pull.open:
+            await self.forge.close_pull_request(task.repository, pull.number)
+
+    async def _pull_of(self, task: TaskFacts) -> PullRequest | None:
+        if task.pull_number is not None:
+            return await self.forge.read_pull_request(task.repository, task.pull_number)
+        return await self.forge.find_pull_request(task.repository, branch=branch_of(task.id), base=task.base)
+
+    def _load(self, task_id: str) -> TaskFacts:
+        with self.store.read() as connection:
+            return tasks.load_task(connection, task_id, activity.info().scheduled_time)
+
+    def _text(self, task_id: str) -> tuple[TaskFacts, str, str]:
+        with self.store.read() as connection:
+            task = tasks.load_task(connection, task_id, activity.info().scheduled_time)
+            seen = evidence.evidence_of(connection, task_id=task_id)
+            seq, head = receipts.head_of(connection, task.plan_id)
+        proof = [_row(one) for one in seen if one.commit_sha == task.head_sha]
+        chain = f"Receipt {seq} of plan `{task.plan_id}`, chain head `{head}`. Runs are unconfined."
+        asked = f"{task.title}\n\n{task.body}"
+        return task, text.title(task.title), text.body(task_id=task.id, asked=asked, evidence=proof, chain=chain)
+
+    def _hints_handled(self, task_id: str, before: datetime) -> None:
+        with self.store.write() as connection:
+            inbox.mark_handled(connection, task_id, before=before, at=before)
+
+    def _settle(self, task_id: str, pull: PullRequest | None, began: datetime) -> bool:
+        with self.store.write() as connection:
+            moved = pull is not None and dispatch.follow_forge(connection, task_id, pull, began, self.incarnation)
+            inbox.mark_handled(connection, task_id, before=began, at=began)
+            return moved
+
+
+def _row(seen: evidence.Evidence) -> text.Evidence:
+    result = "passed" if seen.exit_code == 0 else f"exit {seen.exit_code}"
+    return text.Evidence(f"`{seen.command}`", result, f"{seen.commit_sha[:12]}, sha256 {seen.digest[:16]}")

@@ -1,0 +1,147 @@
+"""Watching over one run's process on this host, from spawn to end.
+
+The process belongs to its supervisor, not to this worker: cancelling, losing or killing the
+activity detaches, and the next attempt attaches to what lives. Only the graph's word stops a run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from temporalio import activity
+
+from domain.errors import NotFound, WatchbillError
+from domain.run import Role, RunEnd, RunFacts
+from domain.task import TaskFacts
+from runtimes.folder import Dead, Ended, Live, RunFolder
+from runtimes.port import Job, Runtime
+from store import runs, tasks
+from store.database import Store
+from store.events import Event
+
+FIRST_LOOK = 0.02
+SLOWEST_LOOK = 0.5
+"""Seconds between looks at the run's folder; they grow from the first to the slowest."""
+
+RENEWALS = 12
+"""How often a lease is renewed before it would lapse."""
+
+
+@dataclass(frozen=True)
+class Supervision:
+    """`home` is this host's folder, `keeper` this worker; `agent_path` the PATH that runs are given."""
+
+    store: Store
+    home: Path
+    runtimes: Mapping[str, Runtime]
+    keeper: runs.Keeper
+    agent_path: str
+    incarnation: int
+
+    @activity.defn
+    async def supervise(self, run_id: str) -> RunEnd:
+        """Start the run's process, or attach to the one that lives, and answer how it ended.
+
+        A repeat never starts a second process: the run's folder is locked by the supervisor that
+        owns it. A crash before the spawn starts it on the next attempt; a crash after it attaches;
+        a supervisor that died with no result has its remains ended, and is recorded as a crash.
+        """
+        run, task = await asyncio.to_thread(self._load, run_id)
+        if not run.live:
+            return await asyncio.to_thread(self._recorded_end, run)
+        folder = RunFolder(self.home / "runs" / run.id)
+        await asyncio.to_thread(self._spawn, folder, run, task)
+        await self._watch(folder, run)
+        return await asyncio.to_thread(self._record_end, folder, run, task)
+
+    async def _watch(self, folder: RunFolder, run: RunFacts) -> None:
+        """Return once the run has ended, keeping its lease alive and passing on the graph's word to stop."""
+        pause, renew_at = FIRST_LOOK, 0.0
+        clock = asyncio.get_running_loop().time
+        while not isinstance(status := folder.status(), Ended):
+            if isinstance(status, Dead):
+                await asyncio.to_thread(folder.bury)
+                continue
+            activity.heartbeat()
+            if clock() >= renew_at:
+                renew_at = clock() + min(5.0, self.keeper.lease.total_seconds() / RENEWALS)
+                await asyncio.to_thread(self._renew_or_stop, folder, run)
+            await asyncio.sleep(pause)
+            pause = min(SLOWEST_LOOK, pause * 1.5)
+
+    def _spawn(self, folder: RunFolder, run: RunFacts, task: TaskFacts) -> None:
+        """Spawning is the folder's to do once; here it is written down before it happens."""
+        if isinstance(folder.status(), Live | Ended):
+            return
+        job = Job(
+            run_id=run.id,
+            task_id=task.id,
+            task_title=task.title,
+            task_body=task.body,
+            workspace=workspace_of(self.home, run),
+            folder=folder.path,
+            timeout=task.timeout,
+            note=task.note,
+            command=run.command,
+            path=self.agent_path,
+        )
+        launch = self._runtime(run).launch(job)
+        now = datetime.now(UTC)
+        with self.store.write() as connection:
+            runs.spawned(connection, run, self.keeper, now, self.incarnation)
+        folder.spawn(launch, now + self.keeper.lease)
+
+    def _renew_or_stop(self, folder: RunFolder, run: RunFacts) -> None:
+        now = datetime.now(UTC)
+        with self.store.write() as connection:
+            stop = runs.keep(connection, run, self.keeper, now)
+        if stop:
+            folder.stop(stop)
+        else:
+            folder.renew(now + self.keeper.lease)
+
+    def _runtime(self, run: RunFacts) -> Runtime:
+        if run.runtime not in self.runtimes:
+            raise NotFound(f"this host has no runtime {run.runtime}; install it, or name another in the plan.")
+        return self.runtimes[run.runtime]
+
+    def _load(self, run_id: str) -> tuple[RunFacts, TaskFacts]:
+        with self.store.read() as connection:
+            run = tasks.load_run(connection, run_id)
+            return run, tasks.load_task(connection, run.task_id, activity.info().scheduled_time)
+
+    def _record_end(self, folder: RunFolder, run: RunFacts, task: TaskFacts) -> RunEnd:
+        status = folder.status()
+        if not isinstance(status, Ended):
+            raise WatchbillError(f"run {run.id} has no recorded end")
+        verdict = self._runtime(run).judge(status.result, folder)
+        end = RunEnd(
+            run.id, verdict.state, status.result.kind, verdict.exit_code, verdict.reason, folder.text()
+        )
+        story = [_event(number, event) for number, event in enumerate(folder.events())]
+        with self.store.write() as connection:
+            return runs.end(
+                connection, run, task, end, story, self.keeper.worker, datetime.now(UTC), self.incarnation
+            )
+
+    def _recorded_end(self, run: RunFacts) -> RunEnd:
+        with self.store.read() as connection:
+            return runs.recorded_end(connection, run)
+
+
+def workspace_of(home: Path, run: RunFacts) -> Path:
+    """An author's tree keeps its path from run to run, because agents remember paths."""
+    name = "author" if run.role is Role.AUTHOR else f"{run.role}-{run.number}"
+    return home / "workspaces" / run.task_id / name
+
+
+def _event(number: int, event: Mapping[str, Any]) -> Event:
+    at = datetime.fromisoformat(event["at"]) if isinstance(event.get("at"), str) else datetime.now(UTC)
+    kind = str(event.get("event") or event.get("kind") or "event")
+    said = {key: value for key, value in event.items() if key not in ("at", "seq", "event", "kind")}
+    return Event(number, at, kind, said)

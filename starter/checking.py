@@ -1,0 +1,27 @@
+"""Looking for faults in a document, without any server and fast enough for an editor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from domain.document import inspect
+from starter.exits import Exit
+from starter.names import read_bytes
+from starter.output import say, say_json
+
+_TOLD = ("ordinal", "title", "line", "done", "after")
+
+
+def check(file: Path, *, json: bool) -> Exit:
+    """Print every fault with its line, or how many tasks there are."""
+    tasks, faults = inspect(read_bytes(file), file.name)
+    if json:
+        told = [{key: getattr(task, key) for key in _TOLD} for task in tasks]
+        say_json({"tasks": told, "faults": [vars(fault) for fault in faults]})
+    elif faults:
+        for fault in faults:
+            say(f"{file}:{fault.line}: {fault.message}")
+    else:
+        done = sum(task.done for task in tasks)
+        say(f"{file}: {len(tasks)} tasks" + (f", {done} of them done" if done else "") + ", no faults")
+    return Exit.FAULTS if faults else Exit.DONE

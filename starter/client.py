@@ -1,0 +1,283 @@
+"""Temporal, as far as a person's commands need it: publish, decide, look, and list.
+
+Workflows are called by name, so that no command imports what they are made of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, DescribeTaskQueueRequest
+from temporalio.client import (
+    Client,
+    WithStartWorkflowOperation,
+    WorkflowQueryFailedError,
+    WorkflowQueryRejectedError,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
+from temporalio.common import SearchAttributeKey, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
+
+from domain.decision import Decision, DecisionKind, Reply
+from domain.errors import NotFound, Unavailable
+from domain.identity import TASK_QUEUE, plan_workflow_id
+from domain.publication import PlanRef, Publish
+from domain.view import PlanView
+from starter.exits import BY_ERROR, CommandFailed, Exit
+from starter.settings import DEFAULT_ADDRESS, Settings
+
+CONNECT = 5.0
+"""Seconds to wait for Temporal."""
+
+LOOK = 5.0
+"""Seconds to wait for a worker's answer to a question."""
+
+ANSWER = 60.0
+"""Seconds to wait until a worker has carried out what a person said; the forge may be asked meanwhile."""
+
+NOBODY_THERE = 5.0
+"""Seconds after which it is worth asking whether there is a worker at all."""
+
+PLAN = SearchAttributeKey.for_keyword("WatchbillPlan")
+STATE = SearchAttributeKey.for_keyword("WatchbillState")
+NEEDS_PERSON = SearchAttributeKey.for_bool("WatchbillNeedsPerson")
+
+T = TypeVar("T")
+
+
+class NoWorker(Unavailable):
+    """Temporal is there, but nobody who knows Watchbill's workflows answers."""
+
+
+@dataclass(frozen=True)
+class PlanLine:
+    """One plan of an owner, as Temporal lists it."""
+
+    plan_id: str
+    state: str
+    needs_person: bool
+    started: str
+
+
+class Temporal:
+    """A connection, and the few things that commands ask through it."""
+
+    def __init__(self, client: Client, address: str) -> None:
+        self._client = client
+        self.address = address
+
+    @classmethod
+    async def connect(cls, settings: Settings) -> Temporal:
+        """Raises Unavailable when Temporal does not answer within `CONNECT` seconds."""
+        options = _options(settings)
+        address = options["target_host"]
+        try:
+            connecting = Client.connect(**options, data_converter=pydantic_data_converter)
+            return cls(await asyncio.wait_for(connecting, CONNECT), address)
+        except (RuntimeError, TimeoutError, RPCError) as error:
+            raise Unavailable(
+                f"Temporal does not answer at {address}; start it with `watchbill up`, "
+                "or say where it is in WATCHBILL_TEMPORAL_ADDRESS"
+            ) from error
+
+    @property
+    def client(self) -> Client:
+        return self._client
+
+    async def publish(self, plan_id: str, publish: Publish) -> Reply:
+        """Publish a document; raises CommandFailed with what a worker found wrong."""
+        return await self._update("publish", publish, PlanRef(plan_id, publish.owner))
+
+    async def decide(self, decision: Decision, owner: str) -> Reply:
+        """Hand a person's decision over and wait for what it came to."""
+        update = "confirm" if decision.kind is DecisionKind.CONFIRM else "decide"
+        return await self._update(update, decision, PlanRef(decision.plan_id, owner))
+
+    async def view(self, plan_id: str) -> PlanView | None:
+        """The plan as its workflow saw it last; None when it has seen none.
+
+        Raises NotFound without a workflow, NoWorker when nobody answers, Unavailable without Temporal.
+        """
+        handle = self._client.get_workflow_handle(plan_workflow_id(plan_id))
+        try:
+            answer: PlanView | None = await asyncio.wait_for(
+                handle.query("view", result_type=PlanView | None, rpc_timeout=timedelta(seconds=LOOK)),  # type: ignore[arg-type]  # a union is no `type` for mypy
+                LOOK,
+            )
+        except TimeoutError as error:
+            raise self._no_worker() from error
+        except (WorkflowQueryFailedError, WorkflowQueryRejectedError) as error:
+            raise NoWorker(f"the plan's workflow cannot answer: {error}") from error
+        except RPCError as error:
+            if error.status in (RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED):
+                raise self._no_worker() from error
+            if error.status is RPCStatusCode.FAILED_PRECONDITION:
+                raise self._no_worker() from error
+            raise self._told(error) from error
+        return answer
+
+    async def plans(self, owner: str, limit: int = 1000) -> list[PlanLine]:
+        """The owner's plans, the newest first. Raises Unavailable without Temporal."""
+        query = f"WorkflowType = 'PlanWorkflow' AND WatchbillOwner = '{owner}'"
+        found: dict[str, PlanLine] = {}
+        try:
+            async for execution in self._client.list_workflows(query, limit=limit):
+                attributes = execution.typed_search_attributes
+                plan = attributes.get(PLAN) or execution.id.removeprefix("plan-")
+                # A plan that was looked at again after its end has several runs; the first is the newest.
+                found.setdefault(
+                    plan,
+                    PlanLine(
+                        plan,
+                        attributes.get(STATE) or "unknown",
+                        bool(attributes.get(NEEDS_PERSON)),
+                        execution.start_time.isoformat(timespec="seconds"),
+                    ),
+                )
+        except RPCError as error:
+            raise self._told(error) from error
+        return list(found.values())
+
+    async def workers(self, queue: str = TASK_QUEUE) -> list[str]:
+        """Who has polled this queue for workflows in the last minutes."""
+        request = DescribeTaskQueueRequest(
+            namespace=self._client.namespace,
+            task_queue=TaskQueue(name=queue),
+            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+        )
+        try:
+            answer = await self._client.workflow_service.describe_task_queue(
+                request, timeout=timedelta(seconds=LOOK)
+            )
+        except RPCError as error:
+            raise self._told(error) from error
+        return [poller.identity for poller in answer.pollers]
+
+    async def search_attributes(self) -> set[str]:
+        """The names of the namespace's own search attributes. Raises Unavailable."""
+        request = ListSearchAttributesRequest(namespace=self._client.namespace)
+        try:
+            answer = await self._client.operator_service.list_search_attributes(
+                request, timeout=timedelta(seconds=LOOK)
+            )
+        except RPCError as error:
+            raise self._told(error) from error
+        return set(answer.custom_attributes)
+
+    async def namespace_id(self) -> str:
+        """The id of the namespace, made with the server's database: it tells Temporals apart."""
+        request = DescribeNamespaceRequest(namespace=self._client.namespace)
+        try:
+            answer = await self._client.workflow_service.describe_namespace(
+                request, timeout=timedelta(seconds=LOOK)
+            )
+        except RPCError as error:
+            raise self._told(error) from error
+        return answer.namespace_info.id
+
+    async def _update(self, update: str, argument: Publish | Decision, ref: PlanRef) -> Reply:
+        """Update-with-start: it does not matter whether the plan's workflow lives, ended or is forgotten."""
+
+        def call() -> Awaitable[Reply]:
+            start: WithStartWorkflowOperation[Any, Any] = WithStartWorkflowOperation(
+                "PlanWorkflow",
+                ref,
+                id=plan_workflow_id(ref.plan_id),
+                task_queue=TASK_QUEUE,
+                id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+            )
+            return self._client.execute_update_with_start_workflow(
+                update, argument, start_workflow_operation=start, result_type=Reply
+            )
+
+        try:
+            return await self._answered(call)
+        except WorkflowUpdateFailedError as error:
+            raise failure_of(error) from error
+        except WorkflowUpdateRPCTimeoutOrCancelledError as error:
+            raise self._unanswered() from error
+        except RPCError as error:
+            raise self._told(error) from error
+
+    async def _answered(self, call: Callable[[], Awaitable[T]]) -> T:
+        """A worker's answer to a call, which is repeated where the workflow ended meanwhile."""
+        for _ in range(3):
+            calling = asyncio.ensure_future(call())
+            try:
+                await asyncio.wait({calling}, timeout=NOBODY_THERE)
+                if not calling.done() and not await self.workers():
+                    raise self._no_worker()
+                return await asyncio.wait_for(calling, ANSWER - NOBODY_THERE)
+            except TimeoutError as error:
+                raise self._unanswered() from error
+            except (WorkflowUpdateFailedError, RPCError) as error:
+                if not _ended_meanwhile(error):
+                    raise
+            finally:
+                calling.cancel()
+        raise self._unanswered()
+
+    def _no_worker(self) -> NoWorker:
+        return NoWorker(
+            f"Temporal answers at {self.address}, but no worker does; start one with `watchbill up` or "
+            "`watchbill worker`"
+        )
+
+    def _unanswered(self) -> NoWorker:
+        return NoWorker(
+            f"no worker has answered within {ANSWER:.0f} s; it may still do what you said. "
+            "Look with `watchbill status`, or say it again: that is safe"
+        )
+
+    def _told(self, error: RPCError) -> Exception:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            return NotFound(f"Temporal at {self.address} does not know it: {error.message}")
+        return Unavailable(f"Temporal at {self.address} did not answer: {error.message}")
+
+
+def failure_of(error: BaseException) -> CommandFailed:
+    """What a worker said was wrong, in its own words, with the code that its kind of error has."""
+    cause: BaseException | None = error
+    said: ApplicationError | None = None
+    while cause is not None:
+        if isinstance(cause, ApplicationError):
+            said = cause
+        cause = getattr(cause, "cause", None)
+    if said is None:
+        return CommandFailed(
+            Exit.UNREACHABLE, f"the worker could not do it: {getattr(error, 'cause', error)}"
+        )
+    return CommandFailed(BY_ERROR.get(said.type or "", Exit.REFUSED), said.message)
+
+
+def _ended_meanwhile(error: WorkflowUpdateFailedError | RPCError) -> bool:
+    """Whether the workflow ended between the call's arrival and its handling; a repeat starts a new one."""
+    if isinstance(error, RPCError):
+        return error.status is RPCStatusCode.NOT_FOUND
+    return isinstance(error.cause, ApplicationError) and error.cause.type == "AcceptedUpdateCompletedWorkflow"
+
+
+def _options(settings: Settings) -> dict[str, Any]:
+    """The arguments of `Client.connect`: the profile's, under what Watchbill's own settings say."""
+    options: dict[str, Any] = {}
+    if settings.profile:
+        from temporalio.envconfig import ClientConfig
+
+        options.update(ClientConfig.load_client_connect_config(override_env_vars=dict(settings.environment)))
+    if settings.temporal_address:
+        options["target_host"] = settings.temporal_address
+    if settings.temporal_namespace:
+        options["namespace"] = settings.temporal_namespace
+    options.setdefault("target_host", DEFAULT_ADDRESS)
+    return options

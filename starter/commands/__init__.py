@@ -1,0 +1,1 @@
+"""The commands, one module a family; each command returns its exit code."""

@@ -1,0 +1,93 @@
+"""Decisions: a person's word on a plan or a task."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from starter.exits import Exit
+from starter.options import Json, Plan, PlanOrTask, Task
+
+Note = Annotated[
+    str, typer.Option("--note", metavar="TEXT", help="Why; it is recorded, and the next run reads it.")
+]
+Question = Annotated[
+    str,
+    typer.Option("--question", metavar="ID", help="The question that is meant; the open one when not given."),
+]
+
+
+def pause(name: PlanOrTask, note: Note = "", json: Json = False) -> Exit:
+    """Pause a plan, or one task of it.
+
+    Nothing further begins in a paused plan; what runs already runs on. A paused task's run is stopped and
+    its work is kept.
+    """
+    return _decide("pause", name, json, text=note)
+
+
+def resume(name: PlanOrTask, note: Note = "", question: Question = "", json: Json = False) -> Exit:
+    """Go on with a paused plan or task.
+
+    A task that waits for a person goes on where it stood.
+    """
+    return _decide("resume", name, json, names=question, text=note)
+
+
+def approve(
+    task: Task,
+    sha: Annotated[
+        str,
+        typer.Option(metavar="SHA", help="The commit that is meant; the pull request's head when not given."),
+    ] = "",
+    question: Question = "",
+    note: Note = "",
+    json: Json = False,
+) -> Exit:
+    """Approve what a task has come to.
+
+    That is its pull request's commit, to be merged, or what it asks to be let through. An approval is for
+    one commit: when somebody pushes another one, it approves nothing.
+    """
+    return _decide("approve", task, json, names=sha or question, text=note)
+
+
+def answer(
+    task: Task,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What the next run should know.")],
+    question: Question = "",
+    json: Json = False,
+) -> Exit:
+    """Answer what a task asks.
+
+    It goes on, and its next run reads the answer.
+    """
+    return _decide("answer", task, json, names=question, text=text)
+
+
+def retry(task: Task, note: Note = "", json: Json = False) -> Exit:
+    """Let a failed task begin again.
+
+    It gets as many further runs as the plan allows.
+    """
+    return _decide("retry", task, json, text=note)
+
+
+def cancel(name: PlanOrTask, note: Note = "", json: Json = False) -> Exit:
+    """Cancel a task, or what is left of a plan.
+
+    What was merged stays merged.
+    """
+    return _decide("cancel", name, json, text=note)
+
+
+def archive(plan: Plan, json: Json = False) -> Exit:
+    """Put a plan away that ended or never began."""
+    return _decide("archive", plan, json)
+
+
+def _decide(kind: str, name: str, json: bool, *, names: str = "", text: str = "") -> Exit:
+    from starter import deciding
+
+    return deciding.decide(kind, name, json=json, names=names, text=text)

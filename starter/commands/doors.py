@@ -1,0 +1,101 @@
+"""The doors: everything on one machine, or one process of it; and rehearsals, which need nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from starter.exits import CommandFailed, Exit
+from starter.options import Document
+
+
+def up(
+    stand_in: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=PATH", help="Use a stand-in GitHub with a copy of PATH as NAME; may be repeated."
+        ),
+    ] = None,
+) -> Exit:
+    """Run everything on this machine, until Ctrl-C.
+
+    That is Temporal with its UI, a worker and the webhooks door. Processes that die are started again.
+    GitHub's credentials come from WATCHBILL_GITHUB_* variables; with --stand-in no account is needed and
+    nothing leaves this machine.
+    """
+    repositories = dict(map(_repository, stand_in or ()))
+    from starter import doors
+
+    return doors.up(repositories)
+
+
+def worker() -> Exit:
+    """Run one worker here.
+
+    It works on plans, in workspaces on this machine.
+    """
+    from starter import doors
+
+    doors.become("worker")
+
+
+def webhooks() -> Exit:
+    """Run the door that GitHub's webhooks come to."""
+    from starter import doors
+
+    doors.become("webhooks")
+
+
+def relay() -> Exit:
+    """Run the relay, which agents reach.
+
+    Runs of the `shell` runtime need none.
+    """
+    from starter import doors
+
+    doors.become("relay")
+
+
+def rehearse(
+    file: Document,
+    repository: Annotated[
+        Path,
+        typer.Option(
+            metavar="PATH", help="The git repository, or plain directory, to rehearse on a copy of."
+        ),
+    ],
+    owner: Annotated[str, typer.Option(metavar="OWNER", help="Whose plan it is.")] = "rehearsal",
+    keep: Annotated[bool, typer.Option("--keep", help="Stay up after the plan's end, until Ctrl-C.")] = False,
+) -> Exit:
+    """Rehearse a plan on a copy of a repository.
+
+    It is taken through stand-ins to merged pull requests. Nothing leaves this machine, and no account is
+    needed: the plan is published, confirmed and watched to its end, and its report is printed. What would
+    be merged by hand is merged by the rehearsal.
+    """
+    from starter.names import read_document
+
+    text, spec = read_document(file)
+    from starter import rehearsing
+
+    return rehearsing.rehearse(file, text, spec, repository, owner, keep=keep)
+
+
+def rebuild() -> Exit:
+    """Give the work graph to the Temporal at hand.
+
+    For when Temporal's database is lost: plans are then started again from the graph's facts. Moves
+    of the earlier Temporal are refused from then on. Start the worker afterwards.
+    """
+    from starter import doors
+
+    return doors.rebuild()
+
+
+def _repository(given: str) -> tuple[str, Path]:
+    name, separator, path = given.partition("=")
+    if not separator or not path or name.count("/") != 1:
+        raise CommandFailed(Exit.USAGE, f"{given!r} is not of the form acme/shop=PATH")
+    return name, Path(path)

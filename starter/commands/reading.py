@@ -1,0 +1,57 @@
+"""Reading the store: the report of a plan, its receipts, and the audit of all of them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from starter.exits import Exit
+from starter.options import Json, Plan
+
+
+def report(
+    plan: Plan,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown also on a terminal.")] = False,
+    json: Json = False,
+) -> Exit:
+    """Print the report of a plan.
+
+    It says what was asked, what landed with what proof, what was merged unproven, and what waits.
+    """
+    from starter import reading
+
+    return reading.report(plan, markdown=markdown, json=json)
+
+
+def receipts(
+    plan: Plan,
+    after: Annotated[int, typer.Option(min=0, metavar="SEQ", help="Only those after this one.")] = 0,
+    verify: Annotated[bool, typer.Option("--verify", help="Also compute every hash and link anew.")] = False,
+    json: Json = False,
+) -> Exit:
+    """Print the receipts of a plan, one a line.
+
+    They tell all that was done about it, and all that was refused. With --json each line is one receipt
+    as it is kept.
+    """
+    from starter import reading
+
+    return reading.receipts(plan, after, verify=verify, json=json)
+
+
+def audit(
+    plan: Annotated[
+        str,
+        typer.Argument(metavar="[PLAN]", help="A plan's file, slug or id; the whole store when not given."),
+    ] = "",
+    json: Json = False,
+) -> Exit:
+    """Check the store against its receipts.
+
+    Replays every receipt through the lifecycles, checks the chain of hashes, and compares with the rows.
+    Prints what does not add up, and nothing else; a row that was changed by hand is named.
+    """
+    from starter import reading
+
+    return reading.audit(plan, json=json)

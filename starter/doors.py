@@ -1,0 +1,77 @@
+"""The doors of this machine, and the handing over of the work graph from one Temporal to the next."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NoReturn
+
+from domain.errors import Superseded
+from starter import graph
+from starter import settings as settings_
+from starter.exits import CommandFailed, Exit
+from starter.output import note, say
+from starter.settings import Settings
+
+
+def up(repositories: Mapping[str, Path]) -> Exit:
+    """Run the installation until a signal; with a stand-in GitHub where repositories are given for it."""
+    return asyncio.run(_up(settings_.load(), repositories))
+
+
+async def _up(settings: Settings, repositories: Mapping[str, Path]) -> Exit:
+    from starter.installing import installation
+    from starter.local.installation import Local
+
+    async with Local(installation(settings, repositories), note) as local:
+        found = local.addresses
+        say(f"Temporal    {found.temporal}   its UI {found.ui}")
+        say(f"webhooks    {found.webhooks}/webhooks/github")
+        if found.github:
+            say(f"stand-in    {found.github}")
+        say(f"home        {settings.home}")
+        say("Ctrl-C ends it; plans go on from where they stood when it is up again.")
+        await local.wait()
+    return Exit.DONE
+
+
+def become(door: str) -> NoReturn:
+    """Go on as the door's process, told what was found out here. CommandFailed without such a door."""
+    if find_spec(door) is None:
+        raise CommandFailed(Exit.REFUSED, f"this version has no {door}; its runs need none")
+    sys.stdout.flush()
+    # -P: a folder of the door's name in the current directory is not what is meant.
+    command = [sys.executable, "-P", "-m", door]
+    os.execve(command[0], command, settings_.load().door_environment)  # noqa: S606 - to become it is the point
+
+
+def rebuild() -> Exit:
+    """Make the Temporal at hand the graph's next incarnation. Superseded when it is an earlier one."""
+    return asyncio.run(_rebuild(settings_.load()))
+
+
+async def _rebuild(settings: Settings) -> Exit:
+    from starter.client import Temporal
+
+    temporal = await Temporal.connect(settings)
+    namespace = await temporal.namespace_id()
+    with graph.opened(settings) as store, store.write() as connection:
+        from store.workers import incarnation_of, newest_incarnation
+
+        newest = newest_incarnation(connection)
+        number = incarnation_of(connection, namespace, datetime.now(UTC))
+    if newest is not None and number < newest.number:
+        raise Superseded(
+            f"another Temporal, number {newest.number}, has taken over from this one, number {number}"
+        )
+    if newest is not None and newest.temporal_id == namespace:
+        say(f"the graph belongs to this Temporal already, as number {number}")
+    else:
+        say(f"the graph belongs to the Temporal at {temporal.address} now, as number {number}")
+        say("Start its worker: watchbill up, or watchbill worker")
+    return Exit.DONE

@@ -1,0 +1,49 @@
+"""What waits for a person, and exactly what to type about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from domain.plan import PlanState
+from domain.task import TaskState
+from domain.view import PlanView, TaskView, waits_for
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """`task` is the box's ordinal, None for the plan itself; `commands` are the choices."""
+
+    task: int | None
+    text: str
+    commands: tuple[str, ...]
+
+
+def waiting(view: PlanView) -> tuple[Waiting, ...]:
+    """Everything that goes on only when a person says something."""
+    found: list[Waiting] = []
+    if view.state == PlanState.AWAITING_CONFIRMATION:
+        found.append(Waiting(None, "the plan waits to be confirmed", (f"watchbill confirm {view.slug}",)))
+    if view.paused and not view.ended:
+        found.append(Waiting(None, "the plan is paused", (f"watchbill resume {view.slug}",)))
+    for task in view.tasks:
+        text = waits_for(view, task)
+        if text:
+            found.append(Waiting(task.ordinal, text, _choices(view, task)))
+    return tuple(found)
+
+
+def _choices(view: PlanView, task: TaskView) -> tuple[str, ...]:
+    name = f"{view.slug}#{task.ordinal}"
+    if task.state == TaskState.IN_REVIEW and not task.question_id:
+        return (f"watchbill approve {name}",)
+    return (
+        f"watchbill resume {name}",
+        f'watchbill answer {name} "what the next run should know"',
+        f"watchbill approve {name}",
+        f"watchbill cancel {name}",
+    )
+
+
+def all_merged(view: PlanView) -> bool:
+    """Whether every box is done: merged, without changes, or checked from the beginning."""
+    return all(task.state in ("done", TaskState.MERGED, TaskState.NO_CHANGES) for task in view.tasks)

@@ -1,0 +1,235 @@
+"""`watchbill up`: everything that one machine needs to take plans to merged pull requests."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from domain.identity import TASK_QUEUE
+from starter.local import ports, temporal
+from starter.local.addresses import Addresses, Claim
+from starter.local.service import Service, Supervised
+
+
+def _module(name: str) -> tuple[str, ...]:
+    # -P: a folder of that name in the current directory is not what is meant.
+    return (sys.executable, "-P", "-m", name)
+
+
+@dataclass(frozen=True)
+class GitHub:
+    """How the doors reach GitHub. A secret is named by the file it is in, never given."""
+
+    api: str = "https://api.github.com"
+    app_id: str = ""
+    app_key_file: str = ""
+    token_file: str = ""
+    webhook_secret_file: str = ""
+
+    def environment(self) -> dict[str, str]:
+        """The variables of what is set."""
+        variables = {
+            "WATCHBILL_GITHUB_API": self.api,
+            "WATCHBILL_GITHUB_APP_ID": self.app_id,
+            "WATCHBILL_GITHUB_APP_KEY_FILE": self.app_key_file,
+            "WATCHBILL_GITHUB_TOKEN_FILE": self.token_file,
+            "WATCHBILL_WEBHOOK_SECRET_FILE": self.webhook_secret_file,
+        }
+        return {name: value for name, value in variables.items() if value}
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """A stand-in GitHub in the home, in place of the real one. It sends its webhooks to our door.
+
+    `introduce` is given what the stand-in announced; it makes us known there, and answers how the doors
+    reach it.
+    """
+
+    introduce: Callable[[dict[str, Any]], Awaitable[GitHub]]
+    port: int = 8280
+    command: tuple[str, ...] = _module("rehearsal")
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What is to run. `environment` is what the processes inherit.
+
+    Without a `store_url` the store is a SQLite file in the home; without a webhook secret one is made
+    there. A port is a wish: where it is taken any free one is used instead, and 0 means any. The worker
+    is up when it is seen on `worker_queue`; empty: when it has been started.
+    """
+
+    home: Path
+    owner: str
+    github: GitHub | StandIn
+    environment: Mapping[str, str]
+    store_url: str = ""
+    temporal_port: int = 7233
+    ui_port: int = 8233
+    webhooks_port: int = 8270
+    worker: tuple[str, ...] = _module("worker")
+    webhooks: tuple[str, ...] = _module("webhooks")
+    worker_queue: str = TASK_QUEUE
+
+
+class Local:
+    """A running installation: `start`, `wait` for a signal, `stop`; or `async with`.
+
+    `tell` hears what a person may want to know, in sentences: what died and starts again.
+    """
+
+    def __init__(self, installation: Installation, tell: Callable[[str], None] = lambda _: None) -> None:
+        self._installation = installation
+        self._home = installation.home.absolute()
+        self._tell = tell
+        self._claim: Claim | None = None
+        self._addresses: Addresses | None = None
+        # In the order of their start; what is in one phase ends together.
+        self._phases: list[list[Supervised]] = []
+
+    @property
+    def addresses(self) -> Addresses:
+        assert self._addresses is not None, "not started"
+        return self._addresses
+
+    @property
+    def pids(self) -> dict[str, int | None]:
+        """The process id of each part by name; None while it is down."""
+        return {part.service.name: part.pid for phase in self._phases for part in phase}
+
+    async def start(self) -> Addresses:
+        """Start everything in order; on the main thread.
+
+        Raises AlreadyUp when the home is in use, NotFound without a Temporal server, DidNotStart or
+        Unavailable when a part did not come up; then nothing is left running.
+        """
+        self._claim = Claim(self._home)
+        try:
+            self._addresses = await self._start()
+            self._claim.write(self._addresses)
+        except BaseException:
+            await self.stop()
+            raise
+        return self._addresses
+
+    async def wait(self) -> None:
+        """Until this process is asked to end: SIGINT, SIGTERM, or its terminal is gone."""
+        asked = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        for each in signals:
+            loop.add_signal_handler(each, asked.set)
+        try:
+            await asked.wait()
+        finally:
+            for each in signals:
+                loop.remove_signal_handler(each)
+
+    async def stop(self) -> None:
+        """End everything, the doors before what they stand on, within about 20 s. Repeatable."""
+        if self._claim is None:
+            return
+        self._claim.withdraw()
+        while self._phases:
+            await asyncio.gather(*(part.stop() for part in self._phases.pop()))
+        self._claim.release()
+        self._claim = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def _start(self) -> Addresses:
+        wanted = self._installation
+        stand_in = wanted.github if isinstance(wanted.github, StandIn) else None
+        port, ui_port, http_port, webhooks_port, stand_in_port = ports.choose(
+            (wanted.temporal_port, wanted.ui_port, 0, wanted.webhooks_port, stand_in.port if stand_in else 0)
+        )
+        webhooks = ports.url(webhooks_port)
+        database = self._home / "temporal.db"
+        program = await asyncio.to_thread(temporal.choose_program, database)
+        server = temporal.Server(program, port, http_port, ui_port, database)
+        ground = [Service("temporal", server.command(), wanted.environment, server.ready)]
+        if stand_in:
+            ground.append(self._stand_in(stand_in, stand_in_port, webhooks))
+        started = await self._start_phase(ground)
+        await asyncio.to_thread(server.prepare)
+
+        if isinstance(wanted.github, StandIn):
+            github = await wanted.github.introduce(started[-1].announcement)
+        else:
+            github = wanted.github
+        if not github.webhook_secret_file:
+            github = replace(github, webhook_secret_file=self._webhook_secret_file())
+        environment = self._environment(server, github, webhooks_port)
+        serving = partial(server.polled, wanted.worker_queue) if wanted.worker_queue else None
+        await self._start_phase(
+            [
+                Service("worker", wanted.worker, environment, serving),
+                Service("webhooks", wanted.webhooks, environment, partial(ports.listening, webhooks_port)),
+            ]
+        )
+        return Addresses(
+            temporal=server.address,
+            ui=ports.url(ui_port),
+            webhooks=webhooks,
+            github=github.api if stand_in else None,
+            pid=os.getpid(),
+        )
+
+    async def _start_phase(self, services: list[Service]) -> list[Supervised]:
+        """Start these at once; raises what the first of them raised, when all have come up or failed."""
+        parts = [Supervised(service, self._home / "logs", self._tell) for service in services]
+        self._phases.append(parts)
+        outcomes = await asyncio.gather(*(part.start() for part in parts), return_exceptions=True)
+        for outcome in outcomes:
+            if outcome is not None:
+                raise outcome
+        return parts
+
+    def _stand_in(self, stand_in: StandIn, port: int, webhooks: str) -> Service:
+        command = (
+            *stand_in.command,
+            *("--folder", str(self._home / "rehearsal")),
+            *("--port", str(port)),
+            *("--webhook-url", f"{webhooks}/webhooks/github"),
+        )
+        return Service("stand-in", command, self._installation.environment, announces=True)
+
+    def _environment(self, server: temporal.Server, github: GitHub, webhooks_port: int) -> dict[str, str]:
+        """What the doors are told, on top of what they inherit."""
+        return {
+            **self._installation.environment,
+            "WATCHBILL_HOME": str(self._home),
+            "WATCHBILL_OWNER": self._installation.owner,
+            "WATCHBILL_STORE_URL": self._installation.store_url or f"sqlite:///{self._home / 'graph.db'}",
+            "WATCHBILL_TEMPORAL_ADDRESS": server.address,
+            "WATCHBILL_TEMPORAL_NAMESPACE": temporal.NAMESPACE,
+            "WATCHBILL_WEBHOOKS_PORT": str(webhooks_port),
+            **github.environment(),
+        }
+
+    def _webhook_secret_file(self) -> str:
+        """A secret of our own, for when none was given: nobody's delivery is then believed by accident."""
+        path = self._home / "webhook-secret"
+        with suppress(FileExistsError):
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                file.write(secrets.token_hex(32))
+        return str(path)

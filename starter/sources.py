@@ -1,0 +1,86 @@
+"""What a rehearsal works on: a copy of somebody's repository or directory, which is never touched itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from domain.errors import NotFound
+
+_IDENTITY = {
+    f"GIT_{role}_{key}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for key, value in {"NAME": "Watchbill", "EMAIL": "noreply@watchbill.invalid"}.items()
+}
+_ENVIRONMENT = {
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "HOME": "/nonexistent",
+    "LC_ALL": "C",
+    **_IDENTITY,
+}
+_MADE_BY_RUNNING = ("__pycache__", ".venv", "node_modules", ".mypy_cache", ".pytest_cache", ".ruff_cache")
+
+
+def copy_of(source: Path, into: Path) -> Path:
+    """A bare git repository in `into` with the branches of `source`, its HEAD on the branch checked out.
+
+    A directory that is no repository itself becomes one commit on `main`; what running made in it stays
+    out. Raises NotFound when there is nothing to copy.
+    """
+    if not source.is_dir():
+        raise NotFound(f"{source} is no directory")
+    if (source / ".git").exists() or (source / "HEAD").exists():
+        _git("clone", "--quiet", "--bare", "--no-local", str(source.absolute()), str(into))
+    else:
+        _commit(source, into)
+    if not _succeeds(into, "rev-parse", "--quiet", "--verify", "HEAD^{commit}"):
+        raise NotFound(f"{source} has no commit yet; commit something there first")
+    if not _succeeds(into, "symbolic-ref", "--quiet", "HEAD"):
+        # A checkout by commit, as on a build server, is on no branch.
+        _git("--git-dir", str(into), "update-ref", "refs/heads/main", "HEAD")
+        _git("--git-dir", str(into), "symbolic-ref", "HEAD", "refs/heads/main")
+    return into
+
+
+def uncommitted(source: Path) -> bool:
+    """Whether the repository's directory has changes that no commit has."""
+    if not (source / ".git").exists():
+        return False
+    return bool(_git("-c", "core.fsmonitor=false", "-C", str(source), "status", "--porcelain"))
+
+
+def _commit(source: Path, into: Path) -> None:
+    tree = into.with_name(into.name + ".tree")
+    shutil.copytree(source, tree, symlinks=True, ignore=shutil.ignore_patterns(*_MADE_BY_RUNNING))
+    _git("init", "--quiet", "--bare", "--initial-branch", "main", str(into))
+    there = ("--git-dir", str(into), "--work-tree", str(tree))
+    _git(*there, "add", "--all")
+    _git(*there, "commit", "--quiet", "--allow-empty", "--message", f"{source.resolve().name} as it is")
+    shutil.rmtree(tree)
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(
+        ["git", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": os.environ.get("PATH", os.defpath), **_ENVIRONMENT},
+    )
+    if done.returncode:
+        raise NotFound(
+            f"git cannot copy it: {done.stderr.strip().splitlines()[-1:] or ['no reason given']}"[:500]
+        )
+    return done.stdout
+
+
+def _succeeds(repository: Path, *arguments: str) -> bool:
+    try:
+        _git("--git-dir", str(repository), *arguments)
+    except NotFound:
+        return False
+    return True

@@ -1,0 +1,83 @@
+"""A stage for a rehearsal: an installation with a stand-in GitHub, which leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from starter.installing import WEBHOOKS, WORKER
+from starter.local.addresses import Addresses
+from starter.local.installation import Installation, Local
+from starter.settings import Settings, load
+from starter.sources import copy_of
+from starter.standin import stand_in
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What is up for a rehearsal, and the settings by which commands find it."""
+
+    local: Local
+    settings: Settings
+
+    @property
+    def addresses(self) -> Addresses:
+        return self.local.addresses
+
+
+@asynccontextmanager
+async def stage(
+    owner: str, repository: str, source: Path, tell: Callable[[str], None]
+) -> AsyncIterator[Stage]:
+    """Everything that a plan needs, with a copy of `source` as the repository of that name in the stand-in.
+
+    It is told nothing of what this process was told, no address and no credentials, so nothing leaves
+    the machine. All of it ends with the block, its home included.
+    """
+    async with _temporary_home() as home:
+        copied = await asyncio.to_thread(copy_of, source, home / "source.git")
+        # A stand-in does not mind how fast we write.
+        environment = {**_untold(os.environ), "WATCHBILL_GITHUB_PAUSE": "0"}
+        installation = Installation(
+            home=home,
+            owner=owner,
+            github=replace(stand_in(home, {repository: copied}), port=0),
+            environment=environment,
+            temporal_port=0,
+            ui_port=0,
+            webhooks_port=0,
+            worker=WORKER,
+            webhooks=WEBHOOKS,
+        )
+        async with Local(installation, tell) as local:
+            settings = load({**environment, "WATCHBILL_HOME": str(home), "WATCHBILL_OWNER": owner})
+            yield Stage(local, settings)
+
+
+@asynccontextmanager
+async def _temporary_home() -> AsyncIterator[Path]:
+    home = Path(tempfile.mkdtemp(prefix="watchbill-rehearsal-"))
+    try:
+        yield home
+    finally:
+        await asyncio.to_thread(_remove, home)
+
+
+def _remove(home: Path) -> None:
+    # What a run made read-only is ours all the same.
+    for folder, _, _ in os.walk(home):
+        with suppress(OSError):
+            Path(folder).chmod(0o700)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def _untold(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment without what tells an installation where it is and who it is."""
+    told = ("WATCHBILL_", "TEMPORAL_", "GITHUB_", "GH_")
+    return {name: value for name, value in environment.items() if not name.startswith(told)}

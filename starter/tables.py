@@ -1,0 +1,110 @@
+"""What a person reads on a terminal: plans and boxes as tables. Rich is imported here and only for these."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from domain.plan import PlanSpec
+from domain.policy import UNPROVEN
+from domain.task import TaskState
+from domain.view import PlanView, TaskView, counts
+from starter.hints import Waiting, waiting
+from starter.output import clean, one_line
+
+_COLOURS = {
+    "merged": "green",
+    "no_changes": "green",
+    "done": "green",
+    "completed": "green",
+    "failed": "red",
+    "closed": "red",
+    "cancelled": "red",
+    "paused": "yellow",
+    "in_review": "cyan",
+    "awaiting_confirmation": "yellow",
+}
+
+
+def show_boxes(spec: PlanSpec) -> None:
+    """The boxes of a document that is published or about to be."""
+    rows = [
+        (str(task.ordinal), one_line(task.title), _after(task.after), "done" if task.done else task.runtime)
+        for task in spec.tasks
+    ]
+    _print(_table(("#", "task", "after", "by"), rows))
+
+
+def show_plan(view: PlanView) -> None:
+    """A plan with every box, what waits for a person, and what to type about it."""
+    gate = ", paused" if view.paused else ""
+    head = Text.assemble(
+        (one_line(view.title), "bold"), "  ", (f"{view.state}{gate}", _COLOURS.get(view.state, "")),
+    )  # fmt: skip
+    _print(head)
+    _print(Text(f"{view.repository} → {view.base} · merge {view.merge} · {view.plan_id}", "dim"))
+    _print(
+        _table(("#", "task", "state", "runs", "pull request"), [_row(task) for task in view.tasks], state=2)
+    )
+    for task in view.tasks:
+        if task.reason and task.state in (TaskState.FAILED, TaskState.CLOSED):
+            _print(Text(f"#{task.ordinal} {task.state}: {one_line(task.reason)}"))
+    show_waiting(waiting(view))
+    _print(
+        Text(f"{summary(view)}. Runs are {view.confinement}. {view.seq} receipts, {view.head[:12]}.", "dim")
+    )
+
+
+def show_waiting(waits: Iterable[Waiting]) -> None:
+    for each in waits:
+        whom = "plan" if each.task is None else f"#{each.task}"
+        _print(Text.assemble(("waits for a person  ", "yellow"), f"{whom}: {one_line(each.text)}"))
+        for command in each.commands:
+            _print(Text(f"    {command}"))
+
+
+def show_plans(rows: Sequence[tuple[str, str, str, str]]) -> None:
+    """`(plan, state, whether a person is needed, since when)` a plan."""
+    _print(_table(("plan", "state", "person", "since"), rows, state=1))
+
+
+def show_findings(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    _print(_table(columns, rows, state=1))
+
+
+def summary(view: PlanView) -> str:
+    """How many boxes are in which state, in words."""
+    return ", ".join(f"{count} {state}" for state, count in counts(view).items()) or "no boxes"
+
+
+def _row(task: TaskView) -> tuple[str, ...]:
+    state = f"{task.state} ({UNPROVEN})" if task.proof == UNPROVEN else task.state
+    return str(task.ordinal), one_line(task.title), state, str(task.runs or ""), task.pull_url
+
+
+def _after(ordinals: tuple[int, ...]) -> str:
+    return ", ".join(map(str, ordinals))
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], state: int | None = None) -> Table:
+    """`state` is the index of the column that is coloured by what it says."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for number, name in enumerate(columns):
+        table.add_column(name, overflow="fold", no_wrap=number == state)
+    for row in rows:
+        cells = [Text(clean(cell)) for cell in row]
+        if state is not None:
+            cells[state].stylize(_COLOURS.get(row[state], ""))
+        table.add_row(*cells)
+    return table
+
+
+def _print(what: Table | Text) -> None:
+    # A pipe has no width: nothing is folded for it.
+    width = None if sys.stdout.isatty() else 200
+    Console(width=width, highlight=False, soft_wrap=False).print(what, soft_wrap=isinstance(what, Text))

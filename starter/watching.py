@@ -1,0 +1,137 @@
+"""Showing where plans stand, and telling what happens in one."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+
+from domain.view import Happening, PlanView
+from starter import settings as settings_
+from starter.client import Temporal
+from starter.cursors import Cursor
+from starter.exits import Exit
+from starter.following import Missing, News, Over, Trouble, follow
+from starter.hints import Waiting, all_merged, waiting
+from starter.looking import Lookout
+from starter.names import plan_named
+from starter.options import Until
+from starter.output import note, one_line, say, say_json
+from starter.settings import Settings
+
+
+def status(name: str, *, wait: bool, json: bool) -> Exit:
+    """Show one plan; after its end, or once a person is needed, where `wait` says so."""
+    settings = settings_.load()
+    return asyncio.run(_status(settings, plan_named(name, settings.owner), wait, json))
+
+
+def list_plans(*, json: bool) -> Exit:
+    """List the owner's plans, the newest first."""
+    return asyncio.run(_list(settings_.load(), json))
+
+
+async def _list(settings: Settings, json: bool) -> Exit:
+    temporal = await Temporal.connect(settings)
+    plans = await temporal.plans(settings.owner)
+    if json:
+        say_json(plans)
+    elif plans:
+        from starter.tables import show_plans
+
+        show_plans(
+            [
+                (each.plan_id, each.state, "needed" if each.needs_person else "", each.started)
+                for each in plans
+            ]
+        )
+    else:
+        say(f"{settings.owner} has no plans at {temporal.address}; publish one with `watchbill submit FILE`")
+    return Exit.DONE
+
+
+async def _status(settings: Settings, plan_id: str, wait: bool, json: bool) -> Exit:
+    lookout = Lookout(settings, plan_id)
+    view = await _over(lookout) if wait else await lookout.look()
+    if lookout.trouble:
+        note(f"{lookout.trouble}. This is what the store says:")
+    show(view, json)
+    return exit_of(view) if wait else Exit.DONE
+
+
+async def _over(lookout: Lookout) -> PlanView:
+    async for news in follow(lookout.look, 0, Until.PERSON):
+        if isinstance(news, Over):
+            return news.view
+    raise AssertionError("following a plan ends with its end")
+
+
+def show(view: PlanView, json: bool) -> None:
+    """A plan, for whoever asked."""
+    if json:
+        say_json(
+            {**asdict(view), "needs_person": view.needs_person, "ended": view.ended, "waiting": waiting(view)}
+        )
+    else:
+        from starter.tables import show_plan
+
+        show_plan(view)
+
+
+def watch(name: str, since: int | None, until: Until, *, json: bool) -> Exit:
+    """Tell the news of a plan after a receipt, or from where it was last watched."""
+    settings = settings_.load()
+    plan_id = plan_named(name, settings.owner)
+    cursor = Cursor(settings.home, plan_id)
+    start = cursor.read() if since is None else since
+    return asyncio.run(_watch(Lookout(settings, plan_id), cursor, start, until, json))
+
+
+async def _watch(lookout: Lookout, cursor: Cursor, since: int, until: Until, json: bool) -> Exit:
+    """Tell the news of a plan as they come, and keep the cursor. The exit code says how it ended."""
+    async for news in follow(lookout.look, since, until):
+        if json:
+            _tell_machine(news)
+        else:
+            tell_person(news)
+        match news:
+            case Happening():
+                cursor.write(news.seq)
+            case Over():
+                cursor.write(max(news.view.seq, cursor.read()))
+                return exit_of(news.view)
+    raise AssertionError("following a plan ends with its end")
+
+
+def tell_person(news: News) -> None:
+    match news:
+        case Happening():
+            say(f"{news.seq:5}  {news.at}  {one_line(news.text)}")
+        case Missing():
+            note(f"receipts {news.first} to {news.last} are not told here; `watchbill receipts` has them all")
+        case Waiting():
+            whom = "the plan" if news.task is None else f"task {news.task}"
+            say(f"       {whom} waits for a person: {one_line(news.text)}")
+            for command in news.commands:
+                say(f"           {command}")
+        case Trouble():
+            note(f"{news.message}; waiting for it" if news.message else "it answers again")
+        case Over():
+            show(news.view, json=False)
+
+
+def _tell_machine(news: News) -> None:
+    if isinstance(news, Over):
+        say_json(
+            {
+                "kind": "over",
+                "state": news.view.state,
+                "tasks": news.view.tasks,
+                "waiting": waiting(news.view),
+            }
+        )
+    else:
+        say_json({"kind": type(news).__name__.lower(), **vars(news)})
+
+
+def exit_of(view: PlanView) -> Exit:
+    return Exit.DONE if view.ended and all_merged(view) else Exit.UNFINISHED

@@ -1,0 +1,158 @@
+"""The command line itself: help, versions, usage, exit codes, and what it costs to start."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+
+from starter.app import COMMANDS
+from starter.exits import MEANINGS, Exit
+from tests.starter.conftest import plan
+
+NAMES = [command.__name__ for command in COMMANDS]
+
+
+def test_the_version_is_the_packages(watchbill):
+    done = watchbill("--version")
+    assert (done.returncode, done.stdout) == (0, f"watchbill {version('watchbill')}\n")
+
+
+def test_without_a_command_the_help_is_shown_as_a_usage_error(watchbill):
+    done = watchbill()
+    assert done.returncode == 2
+    assert "Commands:" in done.stdout + done.stderr
+
+
+def test_help_lists_every_command_in_whole_sentences(watchbill):
+    done = watchbill("--help")
+    assert done.returncode == 0
+    listed = done.stdout.partition("Commands:\n")[2].splitlines()
+    assert [line.split()[0] for line in listed] == NAMES
+    assert not [line for line in listed if line.endswith("...")]
+
+
+@pytest.mark.parametrize("arguments", [["confrim"], ["check"], ["status", "--nope"], ["watch", "a", "--until", "x"]])
+def test_what_is_typed_wrongly_exits_with_2_and_says_how(watchbill, arguments):
+    done = watchbill(*arguments)
+    assert done.returncode == Exit.USAGE
+    assert "Error: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_errors_are_json_where_json_is_asked_for(watchbill, write):
+    done = watchbill("status", "--json", "--nope")
+    assert (done.returncode, json.loads(done.stderr)["error"]) == (2, "usage")
+    done = watchbill("submit", write("faster.md", plan("faster", slug="Nope")), "--json")
+    said = json.loads(done.stderr)
+    assert (done.returncode, said["error"]) == (1, "faults")
+    assert said["faults"][0]["line"] == 3
+
+
+def test_faults_stop_a_submission_before_anything_far_away_is_asked(watchbill, write):
+    done = watchbill("submit", write("faster.md", plan("faster", slug="Nope")))
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "faster.md:3: slug: 'Nope'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["status"],
+        ["status", "faster"],
+        ["watch", "faster"],
+        ["confirm", "faster"],
+        ["pause", "faster"],
+        ["approve", "faster#1"],
+        ["report", "faster"],
+        ["receipts", "faster"],
+        ["audit"],
+        ["rebuild"],
+    ],
+)
+def test_what_cannot_be_reached_is_one_clear_sentence_and_exit_5(watchbill, arguments):
+    done = watchbill(*arguments)
+    assert done.returncode == Exit.UNREACHABLE, done.stderr
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert "watchbill up" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["status", "Not A Slug"], "no plan's file, slug or id"),
+        (["approve", "faster"], "name one task of it, such as faster#1"),
+        (["confirm", "faster", "--digest", "xyz"], "is no digest"),
+        (["status", "--wait"], "needs a PLAN"),
+        (["up", "--stand-in", "acme/shop"], "is not of the form acme/shop=PATH"),
+        (["up"], "there are no credentials for GitHub"),
+    ],
+)
+def test_names_and_settings_that_make_no_sense_are_refused_as_usage(watchbill, arguments, sentence):
+    done = watchbill(*arguments)
+    assert (done.returncode, done.stderr.count("\n")) == (Exit.USAGE, 1)
+    assert sentence in done.stderr
+
+
+def test_an_owner_that_could_be_no_owner_is_refused(watchbill):
+    done = watchbill("status", "faster", WATCHBILL_OWNER="Ada Lovelace")
+    assert done.returncode == Exit.USAGE
+    assert "WATCHBILL_OWNER" in done.stderr
+
+
+def test_a_traceback_is_shown_only_to_who_asks_for_it(watchbill):
+    assert "Traceback" not in watchbill("audit").stderr
+    assert "Traceback" in watchbill("audit", WATCHBILL_DEBUG="1").stderr
+
+
+def test_a_door_that_this_version_lacks_says_so(watchbill):
+    done = watchbill("relay")
+    assert done.returncode == Exit.REFUSED
+    assert "this version has no relay" in done.stderr
+
+
+def test_a_reader_that_leaves_is_no_error(watchbill, write):
+    path = write("faster.md", plan("faster", *(f"Task {n}" for n in range(200)), slug="Nope"))
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "starter", "check", str(path), "--json"],
+        stdout=writing, stderr=subprocess.PIPE, env=watchbill.environment, check=False,
+    )  # fmt: skip
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "forbidden"),
+    [
+        (["--version"], {"typer", "domain", "asyncio", "temporalio", "sqlalchemy", "rich"}),
+        (["--help"], {"asyncio", "pydantic", "temporalio", "sqlalchemy", "rich", "markdown_it"}),
+        (["check", "plan.md"], {"typer", "asyncio", "pydantic", "temporalio", "sqlalchemy", "rich"}),
+        (["status", "faster"], {"workflows", "activities", "markdown_it", "rich"}),
+        (["audit"], {"temporalio", "workflows", "activities", "alembic"}),
+    ],
+)
+def test_nothing_heavy_is_imported_before_it_is_needed(watchbill, write, arguments, forbidden):
+    write("plan.md", plan("faster"))
+    script = (
+        "import json, sys\n"
+        "from starter.__main__ import run\n"
+        "run(sys.argv[1:])\n"
+        "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script, *arguments],
+        capture_output=True, text=True, env=watchbill.environment, cwd=watchbill.folder, check=True,
+    )  # fmt: skip
+    assert forbidden.isdisjoint(json.loads(done.stderr.splitlines()[-1]))
+
+
+def test_every_exit_code_has_a_meaning():
+    assert set(MEANINGS) == set(Exit)

@@ -1,0 +1,35 @@
+"""The page of the commands cannot lie: it is made from them, and what it shows can be typed."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from starter.app import COMMANDS, app
+from starter.reference import page
+
+EXAMPLES = [example for examples in COMMANDS.values() for example in examples]
+
+
+def test_the_page_is_what_the_commands_say():
+    committed = Path(__file__).parents[2] / "docs/reference/commands.md"
+    assert committed.read_text() == page(), "make it anew: python -m starter.reference > docs/reference/commands.md"
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_example_is_accepted_as_it_is_typed(example):
+    program, name, *arguments = shlex.split(example)
+    assert program == "watchbill"
+    command = typer.main.get_command(app).commands[name]
+    # Reads the arguments and runs nothing.
+    command.make_context(name, arguments)
+
+
+def test_every_command_says_in_its_help_what_to_type(watchbill):
+    for command, examples in list(COMMANDS.items())[:2]:
+        done = watchbill(command.__name__, "--help")
+        assert all(f"    {example}\n" in done.stdout for example in examples)
+    assert all(COMMANDS.values())

@@ -1,0 +1,1 @@
+"""The webhooks' door: verify, write down, answer, then nudge. A delivery is a hint and never moves anything."""

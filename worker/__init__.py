@@ -1,0 +1,1 @@
+"""The worker's door: settings, wiring, and the two workers of one host."""

@@ -1,0 +1,117 @@
+"""`python -m worker`: serve this host's queue and the shared one until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import structlog
+from temporalio.client import Client
+from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
+
+from domain.errors import Unauthorized, WatchbillError
+from forge.github import GitHub
+from forge.github_api import GitHubApi
+from forge.github_auth import App, Credentials, PersonalToken
+from runtimes.crashes import WorkerLog
+from runtimes.host import boot_id, host_id
+from store.database import Store, migrate, open_store
+from store.runs import Keeper
+from worker import standing, upkeep
+from worker.incarnation import incarnation
+from telemetry.logs import configure
+from worker.plugin import watchbill_plugin
+from worker.settings import WorkerSettings
+from worker.wiring import Ports, host_worker, shared_worker
+
+log = structlog.get_logger("worker")
+
+THREADS = 64
+CONNECT_PATIENCE = 60.0
+"""Seconds to wait for Temporal at the start; it may be starting beside us."""
+
+
+async def serve(settings: WorkerSettings, keeper: Keeper, store: Store) -> None:
+    """Serve until SIGTERM or SIGINT. Runs are detached from, not ended: their supervisors live on."""
+    client = await _connect(settings)
+    number = await incarnation(client, store)
+    api = GitHubApi(settings.github_api, seconds_between_writes=settings.github_pause)
+    forge = GitHub(api, _credentials(settings, api), merge_method=settings.merge_method)
+    ports = Ports(client, store, forge, keeper, number)
+    await asyncio.to_thread(upkeep.account_for_the_dead, store, settings.folder, number)
+    await asyncio.to_thread(upkeep.end_orphans, settings.folder)
+    await standing.prepare(client, settings.policy)
+    stop = asyncio.Event()
+    for wanted in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(wanted, stop.set)
+    with ThreadPoolExecutor(THREADS) as threads:
+        async with shared_worker(ports, settings, threads), host_worker(ports, settings, threads):
+            log.info("serving", worker=keeper.worker, host=keeper.host, temporal=settings.temporal_address)
+            await stop.wait()
+            log.info("stopping", worker=keeper.worker)
+    await api.close()
+
+
+async def _connect(settings: WorkerSettings) -> Client:
+    runtime = None
+    if settings.metrics:
+        runtime = Runtime(telemetry=TelemetryConfig(metrics=PrometheusConfig(bind_address=settings.metrics)))
+    deadline = asyncio.get_running_loop().time() + CONNECT_PATIENCE
+    while True:
+        try:
+            return await Client.connect(
+                settings.temporal_address,
+                namespace=settings.temporal_namespace,
+                plugins=[watchbill_plugin()],
+                runtime=runtime,
+            )
+        except RuntimeError as error:
+            if asyncio.get_running_loop().time() > deadline:
+                raise WatchbillError(
+                    f"Temporal does not answer at {settings.temporal_address}; start it, or correct "
+                    "WATCHBILL_TEMPORAL_ADDRESS"
+                ) from error
+            await asyncio.sleep(0.3)
+
+
+def _credentials(settings: WorkerSettings, api: GitHubApi) -> Credentials:
+    if settings.github_app_id is not None and settings.github_app_key_file is not None:
+        return App(api, settings.github_app_id, settings.github_app_key_file)
+    if settings.github_token_file is not None:
+        return PersonalToken(api, settings.github_token_file.read_text().strip())
+    raise Unauthorized(
+        "there are no credentials for GitHub: set WATCHBILL_GITHUB_APP_ID and WATCHBILL_GITHUB_APP_KEY_FILE, "
+        "or WATCHBILL_GITHUB_TOKEN_FILE"
+    )
+
+
+def main() -> int:
+    settings = WorkerSettings()
+    settings.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    host = host_id(settings.folder)
+    keeper = Keeper(f"{host}-{os.getpid()}-{int(time.time())}", host, boot_id(), settings.lease_time)
+    record = WorkerLog(settings.folder, keeper.worker)
+    record.redirect()
+    configure()
+    try:
+        migrate(settings.store)
+        asyncio.run(serve(settings, keeper, open_store(settings.store)))
+    except WatchbillError as error:
+        log.error("cannot serve", reason=str(error))
+        print(f"watchbill worker: {error}", file=sys.stdout, flush=True)
+        record.close()
+        return 1
+    record.close()
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Temporal's client can abort in a late destructor; there is nothing left to do by then.
+    os._exit(code)

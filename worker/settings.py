@@ -1,0 +1,61 @@
+"""What the worker is told from outside. Secrets come as files, never as values."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from domain.heartbeat import HeartbeatPolicy
+
+
+class WorkerSettings(BaseSettings):
+    """Read once from `WATCHBILL_*` in the environment."""
+
+    model_config = SettingsConfigDict(env_prefix="WATCHBILL_", frozen=True, extra="ignore")
+
+    home: Path = Path("~/.watchbill")
+    """This host's folder: mirrors, workspaces, runs, logs."""
+    temporal_address: str = "127.0.0.1:7233"
+    temporal_namespace: str = "default"
+    store_url: str = ""
+    """SQLAlchemy URL of the work graph; empty for SQLite in the home folder."""
+    github_api: str = "https://api.github.com"
+    github_app_id: int | None = None
+    github_app_key_file: Path | None = None
+    github_token_file: Path | None = None
+    """A personal token, for those without a GitHub App."""
+    github_pause: float = Field(1.0, ge=0)
+    """Seconds between two writes to GitHub, which asks for one; 0 for a stand-in on this machine."""
+    merge_method: Literal["merge", "squash", "rebase"] = "squash"
+    interval: float = Field(60.0, gt=0)
+    """Seconds between two ticks of an owner's heartbeat."""
+    follow: float = Field(900.0, gt=0)
+    """Seconds between two readings of an open pull request that nobody hinted at."""
+    slots: int = Field(4, ge=1)
+    """Tasks of one owner that may be under way at once."""
+    lease: float = Field(120.0, ge=2)
+    """Seconds that a run goes on without a word from a worker; longer than a worker's restart."""
+    agent_path: str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    """The PATH that runs are given."""
+    metrics: str = ""
+    """`host:port` to serve Prometheus metrics on; empty for none."""
+
+    @property
+    def folder(self) -> Path:
+        return self.home.expanduser().absolute()
+
+    @property
+    def store(self) -> str:
+        return self.store_url or f"sqlite:///{self.folder / 'graph.db'}"
+
+    @property
+    def policy(self) -> HeartbeatPolicy:
+        return HeartbeatPolicy(self.interval, self.follow, self.slots)
+
+    @property
+    def lease_time(self) -> timedelta:
+        return timedelta(seconds=self.lease)

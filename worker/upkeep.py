@@ -1,0 +1,65 @@
+"""What a worker does before it takes up work: account for the dead, and end what they left behind."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import structlog
+from sqlalchemy import Connection
+
+from domain.lifecycle import Move
+from domain.run import EvidenceKind, RunEvent, RunFacts
+from runtimes.crashes import DeadWorker, dead_workers, forget
+from runtimes.folder import reap_orphans
+from store import workers
+from store.database import Store
+from store.evidence import Observation, record
+from store.leases import runs_of_worker
+from store.moves import move
+from store.tasks import load_run
+
+log = structlog.get_logger("upkeep")
+
+
+def account_for_the_dead(store: Store, home: Path, incarnation: int) -> None:
+    """Record every worker of this host that died, with its last words, at each run that it looked after.
+
+    A repeat finds the evidence recorded. A crash in the middle leaves the worker to be accounted for again.
+    """
+    for dead in dead_workers(home):
+        with store.read() as connection:
+            runs = [load_run(connection, run) for run in runs_of_worker(connection, dead.worker_id)]
+        for run in runs:
+            with store.write() as connection:
+                _record(connection, dead, run, incarnation)
+        with store.write() as connection:
+            workers.worker_ended(connection, dead.worker_id, datetime.now(UTC), crashed=True)
+        forget(home, dead.worker_id)
+        log.warning("a worker had died", worker=dead.worker_id, runs=[run.id for run in runs])
+
+
+def end_orphans(home: Path) -> None:
+    """End what is left of runs whose supervisor is gone; their ends are recorded by whoever watches them next."""
+    for run in reap_orphans(home / "runs"):
+        log.warning("ended what was left of a run", run=run)
+
+
+def _record(connection: Connection, dead: DeadWorker, run: RunFacts, incarnation: int) -> None:
+    now = datetime.now(UTC)
+    cause = f"worker {dead.worker_id} died"
+    seen = Observation(
+        plan_id=run.plan_id,
+        task_id=run.task_id,
+        run_id=run.id,
+        kind=EvidenceKind.WORKER_CRASH,
+        content=dead.tail.encode(),
+        seen_by=dead.worker_id,
+    )
+    key = f"worker_crashed:{run.id}:{dead.worker_id}"
+    move(
+        connection,
+        Move("run", run.id, RunEvent.WORKER_CRASHED, key, run.plan_id, cause, now),
+        record(connection, seen, cause, now),
+        incarnation=incarnation,
+    )

@@ -1,0 +1,215 @@
+"""The life of one task: a checkbox, from its first run to the end of its pull request.
+
+The workflow keeps nothing that it must trust. Each turn loads the facts, does the step that the
+task's state names, and carries the answer out as a move; so it may be killed, terminated or begun
+anew at any line, and goes on from what the graph says. It ends when the task has ended.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError
+
+with workflow.unsafe.imports_passed_through():
+    from activities.facts import Facts
+    from activities.landing import Landing
+    from activities.supervision import Supervision
+    from activities.workspaces import Workspaces
+    from domain import judge
+    from domain.flow import Answer, Fail, Pause, Wait, moves_of, run_to_continue
+    from domain.identity import host_queue
+    from domain.publication import BeginRun, MergeOrder, Moves, MovesReply, PushOrder, TaskRef
+    from domain.pull import Merge, Opened, PullRequest, Push
+    from domain.run import Collected, Role, RunEnd, RunFacts, RunState
+    from domain.task import SLOTTED, QuestionKind, TaskFacts, TaskState
+    from workflows import options, surface
+    from workflows.calls import HostGone, MovedOn, best_effort, facts, failure_of, kind_of, on_host
+
+
+@workflow.defn
+class TaskWorkflow:
+    @workflow.init
+    def __init__(self, ref: TaskRef) -> None:
+        self._ref = ref
+        self._hinted = False
+        self._shown: tuple[object, ...] = ()
+        self._waits = 0
+
+    @workflow.run
+    async def run(self, ref: TaskRef) -> TaskState:
+        while True:
+            self._hinted = False
+            task: TaskFacts = await facts(Facts.load_task, ref.task_id)
+            await self._show(task)
+            if task.ended:
+                await self._clear_away(task)
+            if task.ended or task.state is TaskState.PENDING:
+                if not self._hinted:
+                    return task.state
+                continue
+            await self._carry_out(task, await self._step(task))
+            if workflow.info().is_continue_as_new_suggested():
+                workflow.continue_as_new(ref)
+
+    @workflow.signal
+    def look_again(self) -> None:
+        """A hint that some fact may have changed. It carries nothing, so it may come late, twice or never."""
+        self._hinted = True
+
+    async def _step(self, task: TaskFacts) -> Answer:
+        """Do what the task's state asks for, and answer what should follow."""
+        if task.state in SLOTTED and not task.has_slot:
+            return Wait()
+        try:
+            match task.state:
+                case TaskState.WORKING:
+                    return await self._work(task)
+                case TaskState.CHECKING:
+                    return await self._check(task)
+                case TaskState.PUBLISHING:
+                    return await self._publish(task)
+                case TaskState.IN_REVIEW:
+                    return await self._land(task)
+                case _:
+                    return Wait()
+        except MovedOn:
+            return Wait(0)
+        except HostGone:
+            return judge.after_work_lost(task)
+        except ActivityError as error:
+            return _cannot(task, error)
+
+    async def _work(self, task: TaskFacts) -> Answer:
+        """Let an agent work in a workspace of its own, and preserve what it leaves however it ends."""
+        run = run_to_continue(task, Role.AUTHOR)
+        if run is None:
+            exhausted = judge.before_run(task)
+            if exhausted is not None:
+                return exhausted
+            run = await self._begin(task, Role.AUTHOR)
+        end = await self._run(task, run)
+        work: Collected = await on_host(task, run.host, Workspaces.collect_work, run.id, options.GIT, run)
+        return judge.after_work(task, run, end, work)
+
+    async def _check(self, task: TaskFacts) -> Answer:
+        """Run the plan's checks ourselves, in a clean checkout of the commit; never on the agent's word."""
+        for ordinal, command in enumerate(task.checks, start=1):
+            run = run_to_continue(task, Role.CHECK, ordinal)
+            if run is None:
+                run = await self._begin(task, Role.CHECK, ordinal, command)
+            answer = judge.after_check(task, run, await self._run(task, run))
+            if answer is not None:
+                return answer
+        return judge.after_checks(task)
+
+    async def _publish(self, task: TaskFacts) -> Answer:
+        """Put the commit on the task's branch and open its one pull request."""
+        if task.pull_number is not None:
+            ended = judge.forge_fact(task, await self._look(task))
+            if ended is not None:
+                return ended
+        order = PushOrder(task.id, task.epoch, task.head_sha)
+        push: Push = await on_host(task, task.host, Workspaces.push_branch, order, options.GIT)
+        moved = judge.after_push(task, push)
+        if moved is not None:
+            return moved
+        opened: Opened = await workflow.execute_activity_method(Landing.open_pull_request, task.id, **options.FORGE)
+        return judge.after_open(task, opened)
+
+    async def _land(self, task: TaskFacts) -> Answer:
+        """Follow the pull request to its end, and merge it once policy or a person allows exactly its head."""
+        pull = await self._look(task)
+        answer = judge.after_look(task, pull)
+        if answer is not None:
+            return answer
+        order = MergeOrder(task.id, pull.number, pull.head_sha)
+        merge: Merge = await workflow.execute_activity_method(Landing.merge_pull_request, order, **options.FORGE)
+        return judge.after_merge(task, pull, merge)
+
+    async def _begin(self, task: TaskFacts, role: Role, ordinal: int = 0, command: str = "") -> RunFacts:
+        order = BeginRun(task.id, role, workflow.now(), ordinal, command)
+        run: RunFacts = await facts(Facts.begin_run, order)
+        return run
+
+    async def _run(self, task: TaskFacts, run: RunFacts) -> RunEnd:
+        """How the run ended: watched to its end while it lives, read from the graph once it has."""
+        end: RunEnd
+        if run.live:
+            await on_host(task, run.host, Workspaces.prepare_workspace, run.id, options.GIT, run)
+            end = await on_host(task, run.host, Supervision.supervise, run.id, options.RUN, run)
+        else:
+            end = await facts(Facts.recorded_end, run.id)
+        if end.state is RunState.LOST:
+            raise HostGone(run.host)
+        return end
+
+    async def _look(self, task: TaskFacts) -> PullRequest:
+        pull: PullRequest = await workflow.execute_activity_method(
+            Landing.look_at_pull_request, task.id, **options.FORGE
+        )
+        return pull
+
+    async def _carry_out(self, task: TaskFacts, answer: Answer) -> None:
+        """Make the answer's moves, or wait as it says. Whatever holds afterwards is loaded next."""
+        if isinstance(answer, Wait):
+            await self._wait(answer.seconds)
+            return
+        try:
+            reply: MovesReply = await facts(Facts.move, Moves(moves_of(task, answer, workflow.now())))
+        except ActivityError as error:
+            if kind_of(error) not in _OVERTAKEN:
+                raise
+            reply = MovesReply(state=task.state, fresh=False)
+        if not reply.fresh and reply.state in (task.state, ""):
+            # Somebody was first, or the graph does not allow it: look again, but not in a tight loop.
+            await self._wait(options.LOOK_AFRESH)
+            return
+        self._waits = 0
+        if task.state not in SLOTTED or reply.state not in SLOTTED:
+            # A slot came free, or is wanted.
+            await surface.nudge_heartbeat(self._ref.owner)
+
+    async def _wait(self, seconds: float | None) -> None:
+        """Wait for a hint, for so long at most. Short waits that come to nothing grow, so no loop is tight."""
+        if seconds == 0:
+            return
+        patience = options.TASK_LOOK
+        if seconds is not None:
+            patience = timedelta(seconds=max(seconds, min(options.LONGEST_SHORT_WAIT, seconds * 2**self._waits)))
+            self._waits = min(self._waits + 1, 10)
+        try:
+            await workflow.wait_condition(lambda: self._hinted, timeout=patience, timeout_summary="look again")
+        except TimeoutError:
+            return
+
+    async def _clear_away(self, task: TaskFacts) -> None:
+        """What is left to do once the task has ended; none of it can change how it ended."""
+        if task.state in (TaskState.CANCELLED, TaskState.NO_CHANGES) and (task.pull_number or task.head_sha):
+            await best_effort(Landing.close_pull_request, task.id, options.CLEAN_UP)
+        if task.host:
+            await best_effort(Workspaces.clear_away, task.id, options.CLEAN_UP, host_queue(task.host))
+
+    async def _show(self, task: TaskFacts) -> None:
+        """Let the Temporal UI and the plan see where the task stands, when that has changed."""
+        now = (task.state, task.question, task.round, task.reason)
+        if now != self._shown:
+            self._shown = now
+            surface.show_task(self._ref, task)
+            await surface.wake_plan(self._ref)
+
+
+_OVERTAKEN = ("Superseded", "KeyReused")
+"""Errors which say that somebody else has moved the task on in the meantime."""
+
+
+def _cannot(task: TaskFacts, error: ActivityError) -> Answer:
+    """An activity said that trying again is pointless: whether a person can mend it decides what follows."""
+    match kind_of(error):
+        case kind if kind in _OVERTAKEN:
+            return Wait(options.LOOK_AFRESH)
+        case "Defect":
+            return Fail(failure_of(error))
+        case _:
+            return Pause(QuestionKind.CANNOT_GO_ON, f"{failure_of(error)} Mend it, then resume.", task.state)
