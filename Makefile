@@ -14,8 +14,8 @@ help: ## this list
 setup: ## make .venv with everything at the pinned versions
 	@cat $(SOURCES) | cmp -s - $(STAMP) || PYTHON="$(PYTHON)" .ci/setup
 
-demo: setup ## from nothing to three merged pull requests, on this machine alone
-	@$(BIN)/python -m starter.demo
+demo: setup ## from nothing to three merged pull requests, on this machine alone; KEEP=1 stays up
+	@$(BIN)/watchbill rehearse docs/examples/demo/plan.md --repository docs/examples/demo/shop $(if $(KEEP),--keep)
 
 rehearse: setup ## take the example plan through the stand-ins, on a clone of this repository
 	@$(BIN)/watchbill rehearse docs/examples/plan.md --repository .
