@@ -134,6 +134,12 @@ def lapsed_leases(connection: Connection, now: datetime, limit: int = 100) -> tu
     return tuple(Lease(**row) for row in connection.execute(query).mappings())
 
 
+def take_over_host(connection: Connection, host: str, worker: str, boot: str, until: datetime) -> int:
+    """Look after every run of this host from now on: its earlier worker is gone, and only one serves a home."""
+    query = update(leases).where(leases.c.host == host).values(worker=worker, boot=boot, lease_until=until)
+    return connection.execute(query).rowcount
+
+
 def runs_of_worker(connection: Connection, worker: str) -> tuple[str, ...]:
     """The runs whose leases name this worker."""
     query = select(leases.c.run_id).where(leases.c.worker == worker).order_by(leases.c.run_id)

@@ -12,11 +12,12 @@ from domain.lifecycle import Move
 from domain.run import EvidenceKind, RunEvent, RunFacts
 from runtimes.crashes import DeadWorker, dead_workers, forget
 from runtimes.folder import reap_orphans
-from store import workers
+from store import leases, workers
 from store.database import Store
 from store.evidence import Observation, record
 from store.leases import runs_of_worker
 from store.moves import move
+from store.runs import Keeper
 from store.tasks import load_run
 
 log = structlog.get_logger("upkeep")
@@ -37,6 +38,16 @@ def account_for_the_dead(store: Store, home: Path, incarnation: int) -> None:
             workers.worker_ended(connection, dead.worker_id, datetime.now(UTC), crashed=True)
         forget(home, dead.worker_id)
         log.warning("a worker had died", worker=dead.worker_id, runs=[run.id for run in runs])
+
+
+def take_over(store: Store, keeper: Keeper) -> None:
+    """Renew the leases of this host's runs before anybody takes them for lost: whoever watches them is on its way.
+
+    A repeat renews them once more. What nobody comes to watch lapses again, and is lost then.
+    """
+    with store.write() as connection:
+        until = datetime.now(UTC) + keeper.lease
+        leases.take_over_host(connection, keeper.host, keeper.worker, keeper.boot, until)
 
 
 def end_orphans(home: Path) -> None:

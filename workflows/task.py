@@ -212,4 +212,5 @@ def _cannot(task: TaskFacts, error: ActivityError) -> Answer:
         case "Defect":
             return Fail(failure_of(error))
         case _:
-            return Pause(QuestionKind.CANNOT_GO_ON, f"{failure_of(error)} Mend it, then resume.", task.state)
+            why = failure_of(error).rstrip(". ")
+            return Pause(QuestionKind.CANNOT_GO_ON, f"{why}. Mend it, then resume.", task.state)
