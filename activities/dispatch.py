@@ -42,21 +42,15 @@ class Dispatch:
     @activity.defn
     async def ensure_heartbeat(self, owner: str) -> None:
         """Start or nudge an owner's heartbeat. A repeat nudges once more, which changes nothing."""
-        await self._ensure(
-            "HeartbeatWorkflow", OwnerRef(owner), heartbeat_workflow_id(owner), owner, wake=True
-        )
+        await self._ensure("HeartbeatWorkflow", OwnerRef(owner), heartbeat_workflow_id(owner), owner, wake=True)
 
     async def _ensure_task(self, ref: TaskRef, *, wake: bool) -> None:
-        await self._ensure(
-            "TaskWorkflow", ref, task_workflow_id(ref.task_id), ref.title or ref.task_id, wake=wake
-        )
+        await self._ensure("TaskWorkflow", ref, task_workflow_id(ref.task_id), ref.title or ref.task_id, wake=wake)
 
     async def _ensure_plan(self, ref: PlanRef, *, wake: bool = False) -> None:
         await self._ensure("PlanWorkflow", ref, plan_workflow_id(ref.plan_id), ref.plan_id, wake=wake)
 
-    async def _ensure(
-        self, workflow: str, ref: object, workflow_id: str, summary: str, *, wake: bool
-    ) -> None:
+    async def _ensure(self, workflow: str, ref: object, workflow_id: str, summary: str, *, wake: bool) -> None:
         await self.client.start_workflow(
             workflow,
             ref,

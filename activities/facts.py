@@ -25,7 +25,7 @@ from domain.publication import (
 from domain.run import RunEnd, RunFacts
 from domain.task import TaskFacts
 from domain.view import PlanView
-from store import decisions, dispatch, moves, publication, runs, tasks, views
+from store import decisions, dispatch, moves, publication, receipts, runs, tasks, views
 from store.database import Store
 
 
@@ -82,6 +82,7 @@ class Facts:
 
         A repeat, or a second caller, is answered with the run that is there already.
         """
+        order = replace(order, at=activity.info().current_attempt_scheduled_time)
         with self.store.write() as connection:
             return runs.begin(connection, order, self.keeper, self.incarnation)
 
@@ -98,22 +99,32 @@ class Facts:
         A repeat finds it lost. A crash before leaves a lapsed lease for the next caller.
         """
         with self.store.write() as connection:
-            return runs.verdict_on_host(connection, question, datetime.now(UTC), self.incarnation)
+            return runs.verdict_on_host(connection, question, self.keeper, datetime.now(UTC), self.incarnation)
 
     @activity.defn
     def lose_lapsed_runs(self, _: None) -> int:
         """Declare every run lost whose lease has lapsed for good. A repeat finds none left."""
         with self.store.read() as connection:
             lapsed = runs.lapsed(connection, datetime.now(UTC))
+        lost = 0
         for run in lapsed:
             with self.store.write() as connection:
-                runs.lose_if_lapsed(connection, run, datetime.now(UTC), self.incarnation)
-        return len(lapsed)
+                lost += runs.lose_lapsed(connection, run, self.keeper, datetime.now(UTC), self.incarnation)
+        return lost
 
     @activity.defn
     def move(self, order: Moves) -> MovesReply:
-        """Make these moves together. A repeat answers the first receipt; the reply is the state that holds."""
+        """Make a task's moves together, if it still stands where they were judged.
+
+        A repeat answers the first receipt; the reply is the state that holds. Judged from facts that
+        have changed since, they are not made, and the caller looks again.
+        """
+        task, first = order.moves[0].subject, order.moves[0]
         with self.store.write() as connection:
+            moves.lock_chain(connection, first.chain)
+            state, seq = tasks.where_it_stands(connection, task)
+            if seq != order.seen and not receipts.seq_of_key(connection, first.chain, first.key):
+                return MovesReply(state=state, fresh=False)
             moved = moves.move(connection, *order.moves, incarnation=self.incarnation)
         # Of a group that was refused, the one answer is the refusal; its subject may be another than the first.
         last = moved[-1]

@@ -64,7 +64,7 @@ class Landing:
             task.repository,
             order.number,
             sha=order.sha,
-            title=f"{text.title(task.title)} (#{order.number})",
+            title=text.title(task.title),
             message=text.message(f"Task {task.ordinal} of plan {task.plan_id}."),
         )
 

@@ -120,14 +120,10 @@ class Supervision:
         if not isinstance(status, Ended):
             raise WatchbillError(f"run {run.id} has no recorded end")
         verdict = self._runtime(run).judge(status.result, folder)
-        end = RunEnd(
-            run.id, verdict.state, status.result.kind, verdict.exit_code, verdict.reason, folder.text()
-        )
+        end = RunEnd(run.id, verdict.state, status.result.kind, verdict.exit_code, verdict.reason, folder.text())
         story = [_event(number, event) for number, event in enumerate(folder.events())]
         with self.store.write() as connection:
-            return runs.end(
-                connection, run, task, end, story, self.keeper.worker, datetime.now(UTC), self.incarnation
-            )
+            return runs.end(connection, run, task, end, story, self.keeper.worker, datetime.now(UTC), self.incarnation)
 
     def _recorded_end(self, run: RunFacts) -> RunEnd:
         with self.store.read() as connection:

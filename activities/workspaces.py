@@ -130,9 +130,7 @@ class Workspaces:
         repository = await self.forge.repository(task.repository)
         auth = await self.forge.push_auth(task.repository)
         mirror = Mirror(self.home, task.repository)
-        return await in_thread(
-            mirror.push, repository.clone_url, auth, branch_of(task.id), order.sha, task.pushed_sha
-        )
+        return await in_thread(mirror.push, repository.clone_url, auth, branch_of(task.id), order.sha, task.pushed_sha)
 
     @activity.defn
     async def clear_away(self, task_id: str) -> None:
@@ -232,8 +230,8 @@ def _start_of(mirror: Mirror, task: TaskFacts, base_sha: str, branch_sha: str | 
 
     A fresh start begins at the base, unless a run of this same round has left something.
     """
-    work = [run.head_sha for run in task.runs if run.role is Role.AUTHOR and run.head_sha]
-    latest = work[-1] if work else ("" if task.fresh_start else task.head_sha)
+    this_round = [run.head_sha for run in task.runs if run.role is Role.AUTHOR and run.head_sha]
+    latest = (this_round[-1] if this_round else "") if task.fresh_start else task.latest_work
     if latest and not mirror.has(latest):
         latest = ""
     if task.fresh_start:

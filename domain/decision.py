@@ -211,10 +211,10 @@ def _approve_head(decision: Decision, task: TaskFacts, at: datetime) -> Ruling:
             f"this approves {decision.names[:12] or 'no commit'}, but the pull request is at {task.head_sha[:12]}"
         )
     if task.approved_sha == task.head_sha:
-        return Already(f"{task.head_sha[:12]} is approved", f"{task.id}:approved:{task.head_sha}")
+        return Already(f"{task.head_sha[:12]} is approved", f"{task.id}:approved:{task.round}:{task.head_sha}")
     return (
         task_move(
-            task, TaskEvent.APPROVED, f"approved:{task.head_sha}", _cause(decision), at,
+            task, TaskEvent.APPROVED, f"approved:{task.round}:{task.head_sha}", _cause(decision), at,
             {"approved_sha": task.head_sha},
         ),
     )  # fmt: skip
@@ -242,6 +242,9 @@ def _answer(decision: Decision, task: TaskFacts, question: Question | None, at: 
     }
     if decision.text.strip():
         facts["note"] = f"A person says: {decision.text.strip()}"
+    if question.kind is QuestionKind.OUT_OF_SCOPE and not taken_as_it_is:
+        # Begin without what strayed, unless that would drop somebody else's commits.
+        facts["fresh_start"] = not task.foreign_commits
     if question.kind is QuestionKind.PREDECESSOR:
         facts["after_waived"] = True
     return (
@@ -270,15 +273,11 @@ def reopen_plan(plan: PlanFacts, cause: str, at: datetime) -> tuple[Move, ...]:
 
 def _cancel(decision: Decision, task: TaskFacts, at: datetime) -> tuple[Move, ...]:
     cause = _cause(decision)
-    cancel = task_move(
-        task, TaskEvent.CANCEL, "cancel", cause, at, {"question_id": None, "reason": cause}
-    )
+    cancel = task_move(task, TaskEvent.CANCEL, "cancel", cause, at, {"question_id": None, "reason": cause})
     return (cancel, *withdraw_question(task, cause, at))
 
 
-def task_move(
-    task: TaskFacts, event: TaskEvent, key: str, cause: str, at: datetime, facts: Mapping[str, Any]
-) -> Move:
+def task_move(task: TaskFacts, event: TaskEvent, key: str, cause: str, at: datetime, facts: Mapping[str, Any]) -> Move:
     """A task's move on its plan's chain, where keys of other tasks are as well: so the key names the task."""
     return Move("task", task.id, event, f"{task.id}:{key}", task.plan_id, cause, at, facts)
 

@@ -46,9 +46,7 @@ def inspect(text: str | bytes, file_name: str = "") -> tuple[tuple[TaskSpec, ...
     return tasks, faults
 
 
-def _read(
-    text: str | bytes, file_name: str
-) -> tuple[PlanSpec | None, tuple[TaskSpec, ...], tuple[Fault, ...]]:
+def _read(text: str | bytes, file_name: str) -> tuple[PlanSpec | None, tuple[TaskSpec, ...], tuple[Fault, ...]]:
     try:
         source = _decoded(text)
     except InvalidPlan as refusal:

@@ -79,9 +79,7 @@ _ONWARD: dict[tuple[TaskState, TaskState], TaskEvent] = {
     (TaskState.PUBLISHING, TaskState.IN_REVIEW): TaskEvent.PUBLISHED,
 }
 
-STANDARD = Flow(
-    "standard", (TaskState.WORKING, TaskState.CHECKING, TaskState.PUBLISHING, TaskState.IN_REVIEW)
-)
+STANDARD = Flow("standard", (TaskState.WORKING, TaskState.CHECKING, TaskState.PUBLISHING, TaskState.IN_REVIEW))
 
 
 def run_to_continue(task: TaskFacts, role: Role, ordinal: int = 0) -> RunFacts | None:
@@ -123,6 +121,8 @@ def moves_of(task: TaskFacts, answer: Answer, at: datetime) -> tuple[Move, ...]:
             )
         case Fail():
             key = f"failed:{task.round}:{task.seq}"
-            return (task_move(task, TaskEvent.FAIL, key, answer.reason, at, {"reason": answer.reason}),)
+            facts = {"reason": answer.reason, "question_id": None}
+            move = task_move(task, TaskEvent.FAIL, key, answer.reason, at, facts)
+            return (move, *withdraw_question(task, answer.reason, at))
         case Wait():
             return ()

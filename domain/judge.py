@@ -106,8 +106,8 @@ def after_check(task: TaskFacts, check: RunFacts, end: RunEnd) -> Answer | None:
 
 
 def _after_broken_check(task: TaskFacts, check: RunFacts, end: RunEnd) -> Answer:
-    broken = sum(other.ordinal == check.ordinal and other.role is check.role for other in task.runs)
-    if broken < MAX_BROKEN_CHECKS:
+    same = [other for other in task.runs if (other.role, other.ordinal) == (check.role, check.ordinal)]
+    if sum(other.number < check.number for other in same) + 1 < MAX_BROKEN_CHECKS:
         return Wait(0)
     why = f"`{check.command}` could not be run to its end: {end.reason or end.state}."
     return Pause(QuestionKind.CANNOT_GO_ON, why, TaskState.CHECKING)
@@ -160,7 +160,9 @@ def after_push(task: TaskFacts, push: Push) -> Answer | None:
         push.sha or "deleted",
         note,
         # The next push leases on what is there now, which the next run has built upon.
-        {"pushed_sha": push.sha, "foreign_commits": bool(push.sha), "fresh_start": False},
+        {"pushed_sha": push.sha, "foreign_commits": bool(push.sha), "fresh_start": False}
+        # Where the branch was deleted, the same tree again is what is wanted.
+        | ({} if push.sha else {"last_tree_sha": ""}),
     )
 
 
@@ -203,6 +205,7 @@ def after_look(task: TaskFacts, pull: PullRequest) -> Answer | None:
                 "pushed_sha": pull.head_sha,
                 "foreign_commits": True,
                 "round": task.round + 1,
+                "reason": "",
             },
         )
     if pull.mergeable is False:
@@ -284,15 +287,13 @@ def _after_conflict(task: TaskFacts, pull: PullRequest) -> Answer:
     )
 
 
-def _rework(
-    task: TaskFacts, event: TaskEvent, sha: str, note: str, facts: Mapping[str, Any] | None = None
-) -> Continue:
+def _rework(task: TaskFacts, event: TaskEvent, sha: str, note: str, facts: Mapping[str, Any] | None = None) -> Continue:
     """Back to the author, in a new round that knows what was wrong with the last one."""
     return Continue(
         event,
         f"{event}:{task.round}:{sha}",
         note.splitlines()[0],
-        {"round": task.round + 1, "note": note, "last_tree_sha": task.tree_sha, **(facts or {})},
+        {"round": task.round + 1, "note": note, "reason": "", "last_tree_sha": task.tree_sha, **(facts or {})},
     )
 
 

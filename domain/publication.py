@@ -123,9 +123,10 @@ class AskAboutHost:
 
 @dataclass(frozen=True)
 class Moves:
-    """Moves that are made together or not at all."""
+    """A task's moves, made together or not at all; `seen` is the task's last receipt when they were judged."""
 
     moves: tuple[Move, ...]
+    seen: int
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ def section(lifecycle: Lifecycle) -> str:
     diagram = [f"    {before} --> {after}: {', '.join(events)}" for (before, after), events in edges.items()]
     ends = [f"    {state} --> [*]" for state in lifecycle.states if state in lifecycle.ended]
     rows = [
-        f"| {'–' if before is None else before} | {event} | {after} |"
+        f"| {'(none)' if before is None else before} | {event} | {after} |"
         for (before, event), after in lifecycle.moves.items()
     ]
     return "\n".join(

@@ -85,9 +85,7 @@ def _segment(segment: str, glob: str) -> str:
         elif plain == "?":
             pieces[-1] += _ONE
         elif plain in ("[", "\\"):
-            raise ValueError(
-                f"{glob!r} has a {plain} without its end; write \\{plain} for the character itself"
-            )
+            raise ValueError(f"{glob!r} has a {plain} without its end; write \\{plain} for the character itself")
         else:
             pieces[-1] += re.escape(escaped or plain)
     first, *others = pieces
@@ -102,6 +100,4 @@ def _members(members: str, glob: str) -> str:
     ranges = re.findall(r"(.)-(.)|(.)", members, re.DOTALL)
     if any(low > high for low, high, _ in ranges if low):
         raise ValueError(f"{glob!r} has a range that runs backwards")
-    return "".join(
-        f"{re.escape(low)}-{re.escape(high)}" if low else re.escape(one) for low, high, one in ranges
-    )
+    return "".join(f"{re.escape(low)}-{re.escape(high)}" if low else re.escape(one) for low, high, one in ranges)

@@ -175,7 +175,8 @@ class TaskFacts:
     policy's evidence is complete, `approved_sha` the one a person approved. `note` is what the next
     run must know (what failed, what a person answered). `runs` holds this round's runs, and any that
     lives still, in order of their start; `runs_begun` counts the author's over all rounds; `last_tree_sha` is the tree of the
-    previous round's result, for the breaker on no progress. `host` is where `head_sha` was made.
+    previous round's result, for the breaker on no progress. `latest_work` is the commit that
+    the newest collected author run of any round left. `host` is where `head_sha` was made.
     `foreign_commits` says that the branch carries commits which are not ours; `fresh_start` that the
     next run begins from the base instead of from the branch.
     """
@@ -204,6 +205,7 @@ class TaskFacts:
     head_sha: str = ""
     tree_sha: str = ""
     last_tree_sha: str = ""
+    latest_work: str = ""
     proven_sha: str = ""
     approved_sha: str = ""
     pushed_sha: str = ""

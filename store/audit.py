@@ -71,9 +71,7 @@ def _audit_chain(connection: Connection, chain: str) -> Iterator[Finding]:
 
 def _raw_receipts(connection: Connection, chain: str) -> Iterator[RowMapping]:
     """The receipts' columns as they are kept, in order, a page at a time."""
-    columns = [
-        type_coerce(column, Text).label(column.name) if column.name == "at" else column for column in SAID
-    ]
+    columns = [type_coerce(column, Text).label(column.name) if column.name == "at" else column for column in SAID]
     query = select(*columns).where(receipts.c.chain == chain).order_by(receipts.c.seq).limit(_PAGE)
     after = 0
     while page := connection.execute(query.where(receipts.c.seq > after)).mappings().all():
@@ -94,15 +92,11 @@ class _Replay:
         seq = row["seq"]
         if seq != self.seq + 1:
             missing = (
-                f"receipt {self.seq + 1} is"
-                if seq == self.seq + 2
-                else f"receipts {self.seq + 1} to {seq - 1} are"
+                f"receipt {self.seq + 1} is" if seq == self.seq + 2 else f"receipts {self.seq + 1} to {seq - 1} are"
             )
             yield Finding(self.chain, f"{missing} missing", self.seq + 1)
         elif row["previous"] != self.hash:
-            yield Finding(
-                self.chain, f"receipt {seq} does not follow from receipt {seq - 1}: its link is broken", seq
-            )
+            yield Finding(self.chain, f"receipt {seq} does not follow from receipt {seq - 1}: its link is broken", seq)
         self.seq, self.hash = seq, row["hash"]
         try:
             receipt = Receipt(
@@ -121,9 +115,7 @@ class _Replay:
     def _fold(self, row: RowMapping, receipt: Receipt) -> Iterator[Finding]:
         subject = SUBJECTS.get(receipt.kind)
         if subject is None:
-            yield self._finding(
-                row, f"receipt {receipt.seq} is about a {receipt.kind}, which nothing here is"
-            )
+            yield self._finding(row, f"receipt {receipt.seq} is about a {receipt.kind}, which nothing here is")
             return
         known = self.rows.get((receipt.kind, receipt.subject))
         state = known["state"] if known else None
@@ -142,9 +134,7 @@ class _Replay:
             yield self._finding(row, f"receipt {receipt.seq} cannot have been made: {illegal}")
         else:
             if after != receipt.after:
-                yield self._finding(
-                    row, f"receipt {receipt.seq} leads to {receipt.after}, the lifecycle to {after}"
-                )
+                yield self._finding(row, f"receipt {receipt.seq} leads to {receipt.after}, the lifecycle to {after}")
         kept = {"state": receipt.after, "receipt_seq": receipt.seq, "receipt_hash": receipt.hash}
         before = known or {"id": receipt.subject, **subject.defaults}
         self.rows[receipt.kind, receipt.subject] = {**before, **receipt.facts, **kept}
@@ -201,9 +191,7 @@ def _compare_artifacts(connection: Connection, chain: str) -> Iterator[Finding]:
         if row.content is None:
             yield Finding(chain, f"the content of evidence {row.id} is gone", None, row.id, "digest")
         elif digest(bytes(row.content)) != row.digest:
-            yield Finding(
-                chain, f"the content of evidence {row.id} is not what was seen", None, row.id, "digest"
-            )
+            yield Finding(chain, f"the content of evidence {row.id} is not what was seen", None, row.id, "digest")
 
 
 def _as_kept(column: Column[Any], value: Any) -> Any:

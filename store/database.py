@@ -48,9 +48,7 @@ _SQLITE_SETTINGS = (
     # ext4: a task makes some tens of moves, so the promise is cheap.
     "PRAGMA synchronous = FULL",
 )
-_POSTGRES_SETTINGS = (
-    f"-c lock_timeout={BUSY_SECONDS}s -c idle_in_transaction_session_timeout={6 * BUSY_SECONDS}s"
-)
+_POSTGRES_SETTINGS = f"-c lock_timeout={BUSY_SECONDS}s -c idle_in_transaction_session_timeout={6 * BUSY_SECONDS}s"
 # https://sqlite.org/rescode.html: the primary codes that speak of the file or of its lock.
 _SQLITE_UNAVAILABLE = frozenset(
     {

@@ -26,9 +26,7 @@ def decide(connection: Connection, decision: Decision, at: datetime, incarnation
     try:
         load_plan(connection, decision.plan_id)
     except NotFound:
-        return Reply(
-            Outcome.REFUSED, f"no plan {decision.plan_id} has been published", plan_id=decision.plan_id
-        )
+        return Reply(Outcome.REFUSED, f"no plan {decision.plan_id} has been published", plan_id=decision.plan_id)
     lock_chain(connection, decision.plan_id)
     plan = load_plan(connection, decision.plan_id)
     if decision.kind is DecisionKind.CONFIRM:
@@ -52,9 +50,7 @@ def decide(connection: Connection, decision: Decision, at: datetime, incarnation
     if moved[-1].refused:
         return Reply(Outcome.REFUSED, moved[-1].refused, state, plan.id, moved[-1].receipt.seq)
     outcome = Outcome.DONE if first.fresh else Outcome.ALREADY
-    return Reply(
-        outcome, f"{decision.kind}: now {first.state}", first.state or "", plan.id, first.receipt.seq
-    )
+    return Reply(outcome, f"{decision.kind}: now {first.state}", first.state or "", plan.id, first.receipt.seq)
 
 
 def _task(connection: Connection, plan: PlanRow, ordinal: int, at: datetime) -> TaskFacts | None:
@@ -84,8 +80,6 @@ def _refuse(
 ) -> Reply:
     kind, identity = subject or ("plan", plan.id)
     key = f"{decision.kind}:{decision.ordinal or ''}:{decision.names}"
-    wish = Move(
-        kind, identity, decision.kind, key, plan.id, f"{decision.kind} by {decision.by or 'a person'}", at
-    )
+    wish = Move(kind, identity, decision.kind, key, plan.id, f"{decision.kind} by {decision.by or 'a person'}", at)
     refused = record_refusal(connection, wish, message)
     return Reply(Outcome.REFUSED, message, state or plan.state, plan.id, refused.receipt.seq)

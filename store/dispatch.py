@@ -36,6 +36,9 @@ from store.tasks import load_task
 AT_MOST = 25
 """Tasks begun in one beat: what a beat does has to stay short."""
 
+MAX_STRAYS = 100
+"""Pull requests followed in one beat; the others are in the next."""
+
 _LIVE_PLANS = (PlanState.CONFIRMED, PlanState.IN_PROGRESS)
 
 
@@ -51,9 +54,7 @@ def beat(store: Store, order: Beat, policy: HeartbeatPolicy, incarnation: int) -
         return replace(_reply(connection, order, statuses, woken, closed), policy=policy)
 
 
-def follow_forge(
-    connection: Connection, task: str, pull: PullRequest, at: datetime, incarnation: int
-) -> bool:
+def follow_forge(connection: Connection, task: str, pull: PullRequest, at: datetime, incarnation: int) -> bool:
     """Make the move that a pull request's state demands of a task, wherever it stands; whether it moved."""
     lock_chain(connection, plan_of_task(task))
     facts = load_task(connection, task, at)
@@ -102,9 +103,7 @@ def _statuses(connection: Connection, order: Beat) -> list[PlanStatus]:
                 row.after_waived,
             )
         )
-    return [
-        PlanStatus(plan.id, plan.concurrency, plan.paused, tuple(by_plan.get(plan.id, ()))) for plan in live
-    ]
+    return [PlanStatus(plan.id, plan.concurrency, plan.paused, tuple(by_plan.get(plan.id, ()))) for plan in live]
 
 
 def _gate_and_grant(
@@ -146,9 +145,7 @@ def _carry_out(connection: Connection, action: Action, order: Beat, incarnation:
                 f"Task {action.predecessor}, which this one comes after, ended as {action.ended_as}. "
                 "Resume to begin all the same, or cancel."
             )
-            moves = ask(
-                task, QuestionKind.PREDECESSOR, text, TaskState.PENDING, "its predecessor ended", order.at
-            )
+            moves = ask(task, QuestionKind.PREDECESSOR, text, TaskState.PENDING, "its predecessor ended", order.at)
             return _made(move(connection, *moves, incarnation=incarnation))
 
 
@@ -179,9 +176,7 @@ def _unwatched_pulls(connection: Connection, live: list[str]) -> set[str]:
     return set(connection.scalars(query))
 
 
-def _reply(
-    connection: Connection, order: Beat, statuses: list[PlanStatus], woken: list[str], closed: str
-) -> BeatReply:
+def _reply(connection: Connection, order: Beat, statuses: list[PlanStatus], woken: list[str], closed: str) -> BeatReply:
     hinted = inbox.hinted_tasks(connection, order.owner)
     in_review = {task.id for plan in statuses for task in plan.tasks if task.state is TaskState.IN_REVIEW}
     wake = {*woken, *(hinted & in_review), *(in_review if order.follow else ())}
@@ -195,16 +190,12 @@ def _reply(
     if order.follow:
         strays |= _unwatched_pulls(connection, [plan.id for plan in statuses])
     strays -= in_review
-    wanted = select(tasks.c.id, tasks.c.plan_id, tasks.c.title).where(
-        tasks.c.id.in_({*wake, *alive, *strays})
-    )
-    refs = {
-        row.id: TaskRef(row.id, row.plan_id, order.owner, row.title) for row in connection.execute(wanted)
-    }
+    wanted = select(tasks.c.id, tasks.c.plan_id, tasks.c.title).where(tasks.c.id.in_({*wake, *alive, *strays}))
+    refs = {row.id: TaskRef(row.id, row.plan_id, order.owner, row.title) for row in connection.execute(wanted)}
     return BeatReply(
         wake=tuple(refs[task] for task in sorted(wake)),
         alive=tuple(refs[task] for task in sorted(alive)),
-        strays=tuple(refs[task] for task in sorted(strays)),
+        strays=tuple(refs[task] for task in sorted(strays)[:MAX_STRAYS]),
         plans=tuple(PlanRef(plan.id, order.owner) for plan in statuses) if order.whole else (),
         closed_gate=closed,
         idle=not statuses and not strays,

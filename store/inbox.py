@@ -71,9 +71,7 @@ def mark_handled(connection: Connection, task_id: str, *, before: datetime, at: 
 
 def settle(connection: Connection, delivery: str, at: datetime) -> bool:
     """Settle one delivery that concerns no task of ours; False when it is settled already."""
-    query = (
-        update(inbox).where(inbox.c.delivery == delivery, inbox.c.handled_at.is_(None)).values(handled_at=at)
-    )
+    query = update(inbox).where(inbox.c.delivery == delivery, inbox.c.handled_at.is_(None)).values(handled_at=at)
     return connection.execute(query).rowcount == 1
 
 

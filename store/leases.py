@@ -99,8 +99,7 @@ def take_lease(connection: Connection, lease: Lease, now: datetime) -> None:
     given = wish.on_conflict_do_update(
         index_elements=["run_id"],
         set_={name: wish.excluded[name] for name in ("worker", "host", "boot", "epoch", "lease_until")},
-        where=(leases.c.epoch <= lease.epoch)
-        & ((leases.c.worker == lease.worker) | (leases.c.lease_until <= now)),
+        where=(leases.c.epoch <= lease.epoch) & ((leases.c.worker == lease.worker) | (leases.c.lease_until <= now)),
     ).returning(leases.c.run_id)
     if connection.execute(given).one_or_none() is None:
         raise Superseded(f"another worker looks after run {lease.run_id}")

@@ -270,9 +270,6 @@ def _write_receipts(connection: Connection, tip: _Head, made: Collection[Receipt
         .returning(watermarks.c.mark)
     )
     first = connection.execute(raised).scalar_one() - len(made) + 1
-    rows = [
-        {**vars(receipt), "facts": canonical(receipt.facts), "mark": first + n}
-        for n, receipt in enumerate(made)
-    ]
+    rows = [{**vars(receipt), "facts": canonical(receipt.facts), "mark": first + n} for n, receipt in enumerate(made)]
     connection.execute(_ADVANCE, {"on": tip.chain, "to": tip.seq, "head": tip.hash, "of": tip.owner})
     connection.execute(insert(receipts), rows)

@@ -51,9 +51,7 @@ def publish(connection: Connection, order: PublishTo, spec: PlanSpec, incarnatio
     )
 
 
-def confirm(
-    connection: Connection, decision: Decision, plan: PlanRow, at: datetime, incarnation: int
-) -> Reply:
+def confirm(connection: Connection, decision: Decision, plan: PlanRow, at: datetime, incarnation: int) -> Reply:
     """Confirm the text that the decision names; its open boxes become tasks, all or none."""
     if plan.state is PlanState.AWAITING_CONFIRMATION and decision.names != plan.digest:
         return Reply(
@@ -77,9 +75,7 @@ def confirm(
     if first.refused:
         return Reply(Outcome.REFUSED, first.refused, plan.state, plan.id, first.receipt.seq)
     if not first.fresh:
-        message = (
-            f"this text was confirmed at {first.receipt.at:%Y-%m-%d %H:%M} UTC; the plan is {plan.state}"
-        )
+        message = f"this text was confirmed at {first.receipt.at:%Y-%m-%d %H:%M} UTC; the plan is {plan.state}"
         return Reply(Outcome.ALREADY, message, plan.state, plan.id, first.receipt.seq)
     begun = sum(not task.done for task in spec.tasks)
     return Reply(Outcome.DONE, f"confirmed: {begun} tasks", PlanState.CONFIRMED, plan.id, first.receipt.seq)
@@ -92,9 +88,7 @@ def _load(connection: Connection, plan: str) -> PlanRow | None:
         return None
 
 
-def _propose(
-    connection: Connection, order: PublishTo, spec: PlanSpec, plan: PlanRow | None, incarnation: int
-) -> Reply:
+def _propose(connection: Connection, order: PublishTo, spec: PlanSpec, plan: PlanRow | None, incarnation: int) -> Reply:
     identity = plan_id(order.publish.owner, spec.slug)
     number = plan.revision + 1 if plan else 1
     cause = f"published by {order.publish.by or order.publish.owner}"
@@ -102,9 +96,7 @@ def _propose(
     facts = _plan_facts(order, spec, number)
     moves = [
         Move("plan", identity, event, f"publish:{number}", identity, cause, order.at, facts),
-        _revision_move(
-            identity, number, RevisionEvent.PROPOSE, cause, order.at, spec.digest, order.publish.text
-        ),
+        _revision_move(identity, number, RevisionEvent.PROPOSE, cause, order.at, spec.digest, order.publish.text),
     ]
     if plan is not None:
         moves.append(_revision_move(identity, plan.revision, RevisionEvent.WITHDRAW, "replaced", order.at))

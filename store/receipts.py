@@ -11,12 +11,7 @@ from store.tables import chains, receipts, watermarks
 
 def receipts_of(connection: Connection, chain: str, after: int = 0, limit: int = 1000) -> tuple[Receipt, ...]:
     """The chain's receipts with a seq above `after`, in order, refusals among them; at most `limit`."""
-    query = (
-        select(*SAID)
-        .where(receipts.c.chain == chain, receipts.c.seq > after)
-        .order_by(receipts.c.seq)
-        .limit(limit)
-    )
+    query = select(*SAID).where(receipts.c.chain == chain, receipts.c.seq > after).order_by(receipts.c.seq).limit(limit)
     return tuple(map(receipt_of, connection.execute(query)))
 
 
@@ -28,9 +23,7 @@ def head_of(connection: Connection, chain: str) -> tuple[int, str]:
 
 def seq_of_key(connection: Connection, chain: str, key: str) -> int:
     """The seq of the receipt that spent this key; 0 when none did."""
-    query = select(receipts.c.seq).where(
-        receipts.c.chain == chain, receipts.c.key == key, receipts.c.refused == ""
-    )
+    query = select(receipts.c.seq).where(receipts.c.chain == chain, receipts.c.key == key, receipts.c.refused == "")
     return connection.scalar(query) or 0
 
 

@@ -19,7 +19,17 @@ from domain.task import TaskFacts, TaskState
 from store import events
 from store.columns import instant
 from store.evidence import MAX_CONTENT, Observation, content, record
-from store.leases import SLOT_LEASE, Lease, lapsed_leases, load_lease, release_lease, renew_slot, take_lease
+from store.leases import (
+    SLOT_LEASE,
+    Lease,
+    Slot,
+    grant_slot,
+    lapsed_leases,
+    load_lease,
+    release_lease,
+    renew_slot,
+    take_lease,
+)
 from store.moves import lock_chain, move
 from store.tables import evidence as evidence_rows
 from store.tables import runs
@@ -96,39 +106,70 @@ def keep(connection: Connection, run: RunFacts, keeper: Keeper, now: datetime) -
     if not current.live:
         return f"the run is {current.state}"
     task = load_task(connection, run.task_id, now)
-    if task.state is not _STEP_OF[run.role] or task.round != run.round:
+    if not _is_wanted(run, task):
         return f"the task is {task.state}"
     _take(connection, run, keeper, now)
-    renew_slot(connection, task.id, now + SLOT_LEASE)
+    if not renew_slot(connection, task.id, now + SLOT_LEASE):
+        # It lapsed while nobody could say that the run goes on; the process is there, so the slot is in use.
+        grant_slot(connection, Slot(task.id, task.plan_id, task.owner, now, now + SLOT_LEASE))
     return ""
 
 
-def verdict_on_host(connection: Connection, question: AskAboutHost, now: datetime, incarnation: int) -> HostVerdict:
-    """Whether a step should go on waiting for a host that does not answer."""
+def verdict_on_host(
+    connection: Connection, question: AskAboutHost, keeper: Keeper, now: datetime, incarnation: int
+) -> HostVerdict:
+    """Whether a step should go on waiting for a host that does not answer.
+
+    A worker never gives up its own host: it is there to answer, so its queue is polled again.
+    """
+    lock_chain(connection, plan_of_task(question.task_id))
     task = load_task(connection, question.task_id, now)
     if (task.state, task.round) != (question.state, question.round):
         return HostVerdict.MOVED_ON
-    if not question.run_id:
+    run = load_run(connection, question.run_id) if question.run_id else None
+    if keeper.host == (run.host if run else task.host):
+        return HostVerdict.WAIT
+    if run is None:
         return HostVerdict.GONE if question.patience_over else HostVerdict.WAIT
-    run = lose_if_lapsed(connection, question.run_id, now, incarnation)
+    if run.live and _has_lapsed(connection, run, now):
+        _lose(connection, run, "its lease lapsed", now, incarnation)
+        return HostVerdict.GONE
     if not run.live and run.state is not RunState.LOST and question.patience_over:
         _lose(connection, run, "what it left is on a host that is gone", now, incarnation)
         return HostVerdict.GONE
     return HostVerdict.GONE if run.state is RunState.LOST else HostVerdict.WAIT
 
 
-def lose_if_lapsed(connection: Connection, identity: str, now: datetime, incarnation: int) -> RunFacts:
-    """Declare a live run lost when its lease, and the clocks' difference, have run out; answer it as it is."""
+def lose_lapsed(connection: Connection, identity: str, keeper: Keeper, now: datetime, incarnation: int) -> bool:
+    """Declare a live run lost that nobody looks after; whether it is lost now.
+
+    A run of the asking worker's own host is lost only when its task has left it behind.
+    """
     run = load_run(connection, identity)
-    lease = load_lease(connection, identity)
-    if run.live and lease is not None and lease.lease_until + SKEW <= now:
+    lock_chain(connection, run.plan_id)
+    run = load_run(connection, identity)
+    wanted = run.host == keeper.host and _is_wanted(run, load_task(connection, run.task_id, now))
+    if not run.live:
+        release_lease(connection, identity)
+    elif not wanted and _has_lapsed(connection, run, now):
         _lose(connection, run, "its lease lapsed", now, incarnation)
-    return load_run(connection, identity)
+        return True
+    return False
 
 
 def lapsed(connection: Connection, now: datetime) -> list[str]:
     """The runs whose leases have lapsed for good."""
     return [lease.run_id for lease in lapsed_leases(connection, now - SKEW)]
+
+
+def _has_lapsed(connection: Connection, run: RunFacts, now: datetime) -> bool:
+    lease = load_lease(connection, run.id)
+    return lease is not None and lease.lease_until + SKEW <= now
+
+
+def _is_wanted(run: RunFacts, task: TaskFacts) -> bool:
+    """Whether the task is at the step, and in the round, that the run was begun for."""
+    return task.state is _STEP_OF[run.role] and task.round == run.round
 
 
 def _lose(connection: Connection, run: RunFacts, cause: str, at: datetime, incarnation: int) -> None:
@@ -149,6 +190,7 @@ def end(
     incarnation: int,
 ) -> RunEnd:
     """Record how a run ended, with the evidence that its end is. The first end that is recorded holds."""
+    lock_chain(connection, run.plan_id)
     events.append(connection, run.id, story)
     ending = Move(
         "run", run.id, _ENDING[how.state], f"end:{run.id}", run.plan_id, how.reason or how.kind, at,

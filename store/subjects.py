@@ -47,9 +47,7 @@ class Subject:
     @cached_property
     def compare_and_set(self) -> Update:
         """Sets the columns that it is executed with, provided that `subject` is still in state `was`."""
-        return update(self.table).where(
-            self.table.c.id == bindparam("subject"), self.table.c.state == bindparam("was")
-        )
+        return update(self.table).where(self.table.c.id == bindparam("subject"), self.table.c.state == bindparam("was"))
 
     @cached_property
     def columns(self) -> Mapping[str, Column[Any]]:
@@ -70,9 +68,7 @@ class Subject:
         self.require_columns(facts)
         missing = self.columns.keys() - self.defaults.keys() - facts.keys()
         if missing:
-            raise ValueError(
-                f"the facts of a new {self.lifecycle.name} lack its {', '.join(sorted(missing))}"
-            )
+            raise ValueError(f"the facts of a new {self.lifecycle.name} lack its {', '.join(sorted(missing))}")
         return {"id": subject, **self.defaults, **facts}
 
     def require_columns(self, facts: Mapping[str, Any]) -> None:

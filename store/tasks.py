@@ -13,9 +13,7 @@ from domain.task import Question, QuestionKind, QuestionState, TaskFacts, TaskSt
 from store.tables import plans, questions, runs, slots, tasks
 
 _OPEN_QUESTION = (questions.c.id == tasks.c.question_id) & (questions.c.state == QuestionState.OPEN)
-_LIVE_SLOT = (slots.c.task_id == tasks.c.id) & (
-    slots.c.lease_until > bindparam("now", type_=slots.c.lease_until.type)
-)
+_LIVE_SLOT = (slots.c.task_id == tasks.c.id) & (slots.c.lease_until > bindparam("now", type_=slots.c.lease_until.type))
 
 _TASK = (
     select(
@@ -46,6 +44,14 @@ def load_task(connection: Connection, task_id: str, now: datetime) -> TaskFacts:
         raise NotFound(f"there is no task {task_id}")
     own_runs = connection.execute(_RUNS.where(runs.c.task_id == task_id)).mappings()
     return _task(row, [_run(run) for run in own_runs])
+
+
+def where_it_stands(connection: Connection, task_id: str) -> tuple[str, int]:
+    """`(state, seq of its last receipt)`; NotFound when there is no such task."""
+    row = connection.execute(select(tasks.c.state, tasks.c.receipt_seq).where(tasks.c.id == task_id)).one_or_none()
+    if row is None:
+        raise NotFound(f"there is no task {task_id}")
+    return row.state, row.receipt_seq
 
 
 def load_tasks(connection: Connection, plan_id: str, now: datetime) -> tuple[TaskFacts, ...]:
@@ -84,6 +90,7 @@ def load_question(connection: Connection, question_id: str) -> Question:
 
 
 def _task(row: RowMapping, all_runs: list[RunFacts]) -> TaskFacts:
+    authors = [run for run in all_runs if run.role is Role.AUTHOR]
     values: dict[str, Any] = {
         **row,
         "state": TaskState(row["state"]),
@@ -93,7 +100,8 @@ def _task(row: RowMapping, all_runs: list[RunFacts]) -> TaskFacts:
         "question": _open_question(row),
         "runs": tuple(run for run in all_runs if run.live or run.round == row["round"]),
         "epoch": max((run.epoch for run in all_runs), default=0),
-        "runs_begun": sum(run.role is Role.AUTHOR for run in all_runs),
+        "latest_work": next((run.head_sha for run in reversed(authors) if run.head_sha), ""),
+        "runs_begun": len(authors),
     }
     return TaskFacts(**{name: values[name] for name in TaskFacts.__dataclass_fields__})
 

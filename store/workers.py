@@ -72,10 +72,6 @@ class Incarnation:
 
 def newest_incarnation(connection: Connection) -> Incarnation | None:
     """The Temporal that this graph serves; None before the first."""
-    query = (
-        select(incarnations.c.number, incarnations.c.temporal_id)
-        .order_by(incarnations.c.number.desc())
-        .limit(1)
-    )
+    query = select(incarnations.c.number, incarnations.c.temporal_id).order_by(incarnations.c.number.desc()).limit(1)
     row = connection.execute(query).one_or_none()
     return None if row is None else Incarnation(row.number, row.temporal_id)

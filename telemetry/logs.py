@@ -11,9 +11,7 @@ from typing import Any
 import structlog
 from temporalio import workflow
 
-_SECRET = re.compile(
-    r"gh[a-z]_[A-Za-z0-9._-]{20,}|(?i:(?:basic|bearer)\s+[A-Za-z0-9+/=._-]{8,})|-----BEGIN [^-]+-----"
-)
+_SECRET = re.compile(r"gh[a-z]_[A-Za-z0-9._-]{20,}|(?i:(?:basic|bearer)\s+[A-Za-z0-9+/=._-]{8,})|-----BEGIN [^-]+-----")
 
 
 def configure() -> None:
@@ -50,10 +48,7 @@ def configure() -> None:
 
 def redact(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Replace what looks like a credential in every text of a log line."""
-    return {
-        key: _SECRET.sub("[redacted]", value) if isinstance(value, str) else value
-        for key, value in event.items()
-    }
+    return {key: _SECRET.sub("[redacted]", value) if isinstance(value, str) else value for key, value in event.items()}
 
 
 def _not_in_replay(_: logging.LogRecord) -> bool:

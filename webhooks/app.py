@@ -69,9 +69,7 @@ class Door:
         try:
             delivery = _delivery(delivery_id, request.headers.get("x-github-event", ""), body)
         except ValidationError:
-            return _refuse(
-                400, "the body is not JSON of the expected form; set the content type to application/json"
-            )
+            return _refuse(400, "the body is not JSON of the expected form; set the content type to application/json")
         try:
             owner = await asyncio.to_thread(self._keep, delivery)
         except WatchbillError as error:

@@ -19,9 +19,7 @@ from store.database import Store
 
 async def namespace_id(client: Client) -> str:
     """The id of the client's namespace, made when the server's database was."""
-    answer = await client.workflow_service.describe_namespace(
-        DescribeNamespaceRequest(namespace=client.namespace)
-    )
+    answer = await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace))
     return answer.namespace_info.id
 
 

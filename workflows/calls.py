@@ -83,7 +83,9 @@ def kind_of(error: ActivityError) -> str:
     return (error.cause.type or "") if isinstance(error.cause, ApplicationError) else ""
 
 
-async def best_effort(activity: Callable[..., Any], argument: Any, how: dict[str, Any], queue: str | None = None) -> None:
+async def best_effort(
+    activity: Callable[..., Any], argument: Any, how: dict[str, Any], queue: str | None = None
+) -> None:
     """Do it if it can be done. Who calls this has something behind it that makes up for a failure."""
     try:
         await workflow.execute_activity_method(activity, argument, task_queue=queue, **how)

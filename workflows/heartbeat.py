@@ -76,14 +76,12 @@ class HeartbeatWorkflow:
     async def _follow(self, task: TaskRef) -> None:
         """Let the forge's fact move a task that does not watch it. One that cannot be read holds up no other."""
         try:
-            moved = await workflow.execute_activity_method(Landing.follow_forge, task.task_id, **options.BEAT)
+            if await workflow.execute_activity_method(Landing.follow_forge, task.task_id, **options.BEAT):
+                await self._ensure((task,), wake=True)
+                plan = PlanRef(task.plan_id, task.owner)
+                await workflow.execute_activity_method(Dispatch.ensure_plans, [plan], **options.BEAT)
         except ActivityError as error:
-            workflow.logger.warning("could not read a pull request", extra={"reason": failure_of(error)})
-            return
-        if moved:
-            await self._ensure((task,), wake=True)
-            plan = PlanRef(task.plan_id, task.owner)
-            await workflow.execute_activity_method(Dispatch.ensure_plans, [plan], **options.BEAT)
+            workflow.logger.warning("could not follow a pull request", extra={"reason": failure_of(error)})
 
     async def _interval_passes(self) -> None:
         """Wait for the next tick or a nudge."""

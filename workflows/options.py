@@ -19,17 +19,13 @@ LOCAL: dict[str, Any] = {
 
 STORE: dict[str, Any] = {
     "start_to_close_timeout": timedelta(seconds=30),
-    "retry_policy": RetryPolicy(
-        initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=30)
-    ),
+    "retry_policy": RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=30)),
 }
 """The same move as a regular activity, tried until the store answers."""
 
 TEMPORAL: dict[str, Any] = {
     "start_to_close_timeout": timedelta(seconds=60),
-    "retry_policy": RetryPolicy(
-        initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30)
-    ),
+    "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30)),
 }
 """Calls to Temporal itself: starting and waking workflows."""
 
@@ -71,9 +67,7 @@ RUN: dict[str, Any] = {
     "start_to_close_timeout": timedelta(days=2),
     "heartbeat_timeout": timedelta(seconds=20),
     "schedule_to_start_timeout": timedelta(seconds=30),
-    "retry_policy": RetryPolicy(
-        initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=10)
-    ),
+    "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=10)),
 }
 """Watching a run. The run's own wall clock is its supervisor's business; this only has to be longer."""
 

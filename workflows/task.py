@@ -63,6 +63,8 @@ class TaskWorkflow:
         if task.state in SLOTTED and not task.has_slot:
             return Wait()
         try:
+            if await self._attend_to_earlier(task):
+                return Wait(0)
             match task.state:
                 case TaskState.WORKING:
                     return await self._work(task)
@@ -128,6 +130,15 @@ class TaskWorkflow:
         merge: Merge = await workflow.execute_activity_method(Landing.merge_pull_request, order, **options.FORGE)
         return judge.after_merge(task, pull, merge)
 
+    async def _attend_to_earlier(self, task: TaskFacts) -> bool:
+        """See every run of an earlier round to its end before this round begins one; whether there was any."""
+        earlier = [run for run in task.runs if run.live and run.round != task.round]
+        for run in earlier:
+            await self._run(task, run)
+            if run.role is Role.AUTHOR:
+                await on_host(task, run.host, Workspaces.collect_work, run.id, options.GIT, run)
+        return bool(earlier)
+
     async def _begin(self, task: TaskFacts, role: Role, ordinal: int = 0, command: str = "") -> RunFacts:
         order = BeginRun(task.id, role, workflow.now(), ordinal, command)
         run: RunFacts = await facts(Facts.begin_run, order)
@@ -157,7 +168,7 @@ class TaskWorkflow:
             await self._wait(answer.seconds)
             return
         try:
-            reply: MovesReply = await facts(Facts.move, Moves(moves_of(task, answer, workflow.now())))
+            reply: MovesReply = await facts(Facts.move, Moves(moves_of(task, answer, workflow.now()), task.seq))
         except ActivityError as error:
             if kind_of(error) not in _OVERTAKEN:
                 raise

@@ -7,7 +7,5 @@ from alembic import context
 from store.tables import metadata
 
 # SQLite, too, takes back a table that it made in a transaction that failed.
-context.configure(
-    connection=context.config.attributes["connection"], target_metadata=metadata, transactional_ddl=True
-)
+context.configure(connection=context.config.attributes["connection"], target_metadata=metadata, transactional_ddl=True)
 context.run_migrations()
