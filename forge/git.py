@@ -73,34 +73,47 @@ class Contended(Unavailable):
     """Another git process is at work on the same ref or file, or left its lock behind when it died."""
 
 
-class _Rule:
-    """git says what went wrong in its message and nowhere else (its exit status is 128 for everything).
-
-    The patterns are those of git's http.c, remote-curl.c, connect.c, fetch-pack.c, lockfile.c and
-    refs/files-backend.c, versions 2.30 to 2.50, in the C locale.
-    """
-
-    def __init__(self, error: type[WatchbillError], pattern: str) -> None:
-        self.error, self.pattern = error, re.compile(pattern, re.IGNORECASE)
-
-
-_RULES = (
-    _Rule(Contended, r"unable to create '.*\.lock': file exists|cannot lock ref .* but expected"),
-    _Rule(Unauthorized, r"authentication failed|could not read (username|password)|returned error: 40[13]\b"),
-    _Rule(
-        NotFound,
-        r"repository '.*' (not found|does not exist)|does not appear to be a git repository"
-        r"|returned error: (404|410)\b|bad object|not a valid object name"
-        r"|must point to a commit|bad revision|does not resolve to a|did not match any",
+_MEANINGS: tuple[tuple[type[WatchbillError], re.Pattern[str]], ...] = (
+    (
+        Contended,
+        re.compile(
+            r"unable to create '.*\.lock': file exists"
+            r"|cannot lock ref .*(but expected|reference already exists)",
+            re.IGNORECASE,
+        ),
     ),
-    _Rule(
+    (
+        Unauthorized,
+        re.compile(
+            r"authentication failed|could not read (username|password)|returned error: 40[13]\b",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        NotFound,
+        re.compile(
+            r"repository '.*' (not found|does not exist)|does not appear to be a git repository"
+            r"|returned error: (404|410)\b|bad object|not a valid object name|must point to a commit"
+            r"|failed to unpack tree object|bad revision|does not match any|did not match any",
+            re.IGNORECASE,
+        ),
+    ),
+    (
         Unavailable,
-        r"returned error: (408|429|5\d\d)\b|could not resolve host|failed to connect|couldn't connect"
-        r"|connection (timed out|reset|refused|was closed)|timed out|too slow|early eof|hung up unexpectedly"
-        r"|unexpected disconnect|couldn't find remote ref|not our ref|rpc failed|empty reply|ssl_|gnutls_"
-        r"|could not read from remote repository",
+        re.compile(
+            r"returned error: (408|429|5\d\d)\b|could not resolve host|failed to connect|couldn't connect"
+            r"|connection (timed out|reset|refused|was closed)|timed out|too slow|early eof"
+            r"|hung up unexpectedly|unexpected disconnect|couldn't find remote ref|not our ref|rpc failed"
+            r"|empty reply|ssl_|gnutls_|could not read from remote repository",
+            re.IGNORECASE,
+        ),
     ),
 )
+"""What git's messages mean, in the C locale of git 2.39: it says what went wrong there and nowhere else.
+
+Its exit status is 128 for nearly everything. The sentences are those of its http.c, remote-curl.c,
+connect.c, fetch-pack.c, lockfile.c and refs/files-backend.c.
+"""
 
 
 def run(
@@ -194,5 +207,6 @@ def _failure(command: str, status: int, errors: str) -> WatchbillError:
         return Unavailable(f"git {command} was ended by signal {-status}")
     written = [line for line in errors.splitlines() if line.strip()] or [f"exit status {status}"]
     said = [line.split(":", 1)[1].strip() for line in written if line.startswith(("fatal:", "error:"))]
-    kind = next((rule.error for line in said for rule in _RULES if rule.pattern.search(line)), WatchbillError)
+    meanings = (kind for line in said for kind, pattern in _MEANINGS if pattern.search(line))
+    kind = next(meanings, WatchbillError)
     return kind(f"git {command} failed: {redact([*said, written[-1]][0])[:500]}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -66,14 +65,12 @@ class GitHub:
             raise
 
     async def find_pull_request(self, name: str, *, branch: str, base: str) -> PullRequest | None:
-        return next(await self._pulls(name, branch, base), None)
+        return next(iter(await self._pulls(name, branch, base)), None)
 
     async def read_pull_request(self, name: str, number: int) -> PullRequest:
         return _pull(await self._ask(name, "GET", f"/pulls/{number}"))
 
-    async def merge_pull_request(
-        self, name: str, number: int, *, sha: str, title: str, message: str = ""
-    ) -> Merge:
+    async def merge_pull_request(self, name: str, number: int, *, sha: str, title: str, message: str = "") -> Merge:
         wanted = {
             "sha": sha,
             "commit_title": f"{text.title(title)} (#{number})",
@@ -101,13 +98,13 @@ class GitHub:
             await self._ask(name, "PATCH", f"/issues/comments/{ours['id']}", json=wanted)
 
     async def _standing(self, name: str, branch: str, base: str) -> PullRequest | None:
-        """The open pull request, or one that has ended with the branch as it is now."""
-        pulls = list(await self._pulls(name, branch, base))
+        """The open pull request, or one that has ended with the branch as it is now or gone."""
+        pulls = await self._pulls(name, branch, base)
         opened = next((pull for pull in pulls if pull.open), None)
         if opened or not pulls:
             return opened
         head = await self.branch_head(name, branch)
-        return next((pull for pull in pulls if pull.head_sha == head), None)
+        return next((pull for pull in pulls if head in (None, pull.head_sha)), None)
 
     async def _listed_at_last(self, name: str, branch: str, base: str) -> PullRequest:
         pull = next((pull for pull in await self._pulls(name, branch, base) if pull.open), None)
@@ -115,7 +112,7 @@ class GitHub:
             raise Unavailable(f"{name} has a pull request from {branch} that its list does not show yet")
         return pull
 
-    async def _pulls(self, name: str, branch: str, base: str) -> Iterator[PullRequest]:
+    async def _pulls(self, name: str, branch: str, base: str) -> list[PullRequest]:
         """Pull requests from our branch to this base, newest first.
 
         The filter needs the owner: GitHub ignores a bare branch and lists everything. A fork may have a
@@ -124,13 +121,13 @@ class GitHub:
         wanted = {"head": f"{owner_of(name)}:{branch}", "base": base, "state": "all"}
         order: dict[str, str | int] = {"sort": "created", "direction": "desc", "per_page": _PAGE}
         listed = await self._ask(name, "GET", "/pulls", params=wanted | order)
-        return (
+        return [
             _pull(pull)
             for pull in listed
             if pull["head"]["ref"] == branch
-            and ((pull["head"]["repo"] or {}).get("full_name") or "").lower() == name.lower()
+            and (pull["head"]["repo"] or {}).get("id") == pull["base"]["repo"]["id"]
             and pull["base"]["ref"] == base
-        )
+        ]
 
     async def _missing(self, name: str, branch: str) -> WatchbillError:
         if await self.branch_head(name, branch) is None:

@@ -92,13 +92,9 @@ class App:
         try:
             found = await self._ask("GET", f"/repos/{name}/installation")
         except NotFound:
-            raise NotFound(
-                f"the App is not installed on {name}; add that repository to it on GitHub"
-            ) from None
+            raise NotFound(f"the App is not installed on {name}; add that repository to it on GitHub") from None
         if found["suspended_at"]:
-            raise Unauthorized(
-                f"the App's installation on {name} is suspended; its owner can lift that on GitHub"
-            )
+            raise Unauthorized(f"the App's installation on {name} is suspended; its owner can lift that on GitHub")
         return int(found["id"])
 
     async def login(self) -> str:

@@ -27,9 +27,7 @@ class Refused(WatchbillError):
     `reasons` are GitHub's sentences, `fields` what it names as invalid.
     """
 
-    def __init__(
-        self, message: str, *, status: int, reasons: tuple[str, ...], fields: tuple[str, ...]
-    ) -> None:
+    def __init__(self, message: str, *, status: int, reasons: tuple[str, ...], fields: tuple[str, ...]) -> None:
         super().__init__(message)
         self.status, self.reasons, self.fields = status, reasons, fields
 
@@ -53,9 +51,7 @@ class ErrorAnswer:
 
     def error(self) -> WatchbillError:
         """The error for it; RateLimited and Unavailable say how long to wait where GitHub does."""
-        said = redact(
-            f"GitHub answered {self.status} to {self.asked}: {'; '.join(self._reasons) or 'no reason'}"
-        )
+        said = redact(f"GitHub answered {self.status} to {self.asked}: {'; '.join(self._reasons) or 'no reason'}")
         if self._limited:
             return RateLimited(said, retry_after=self._wait() or LEAST_WAIT)
         if self.status >= 500 or self.status == 408:
@@ -120,7 +116,5 @@ class ErrorAnswer:
     @property
     def _fields(self) -> tuple[str, ...]:
         return tuple(
-            str(error["field"])
-            for error in self._errors
-            if error.get("code") == "invalid" and error.get("field")
+            str(error["field"]) for error in self._errors if error.get("code") == "invalid" and error.get("field")
         )

@@ -11,8 +11,6 @@ alone: then nothing of ours is at work, every lock file is a leftover, and it is
 
 from __future__ import annotations
 
-import shutil
-import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
@@ -25,6 +23,7 @@ from domain.errors import NotFound, WatchbillError
 from domain.identity import digest
 from domain.pull import Push, PushKind
 from forge import workspace
+from forge.aside import beside
 from forge.collect import Work, collect
 from forge.git import Auth, Contended, exists, is_ancestor, refs, run
 from forge.lock import held
@@ -58,9 +57,7 @@ class Mirror:
         def work(remote: Remote) -> dict[str, str | None]:
             heads = remote.heads(base, *branches)
             if heads[base] is None:
-                raise NotFound(
-                    f"{self.repository} has no branch {base!r} to start from; correct the plan's base"
-                )
+                raise NotFound(f"{self.repository} has no branch {base!r} to start from; correct the plan's base")
             return remote.bring(heads)
 
         return self._with(url, auth, work)
@@ -72,15 +69,11 @@ class Mirror:
         """
         own = {f"refs/heads/{base}": base_sha, f"refs/heads/{branch}": start}
         head = f"ref: refs/heads/{branch}"
-        self._together(
-            lambda lock: workspace.build(directory, self.path, lock, head=head, branches=own, start=start)
-        )
+        self._together(lambda lock: workspace.build(directory, self.path, lock, head=head, branches=own, start=start))
 
     def checkout(self, directory: Path, sha: str) -> None:
         """Make a clean checkout of one commit, for checks; one that stands there already is left as it is."""
-        self._together(
-            lambda lock: workspace.build(directory, self.path, lock, head=sha, branches={}, start=sha)
-        )
+        self._together(lambda lock: workspace.build(directory, self.path, lock, head=sha, branches={}, start=sha))
 
     def collect(
         self,
@@ -179,20 +172,19 @@ class Mirror:
 
     def _create(self) -> None:
         """Create the repository, or give back what a damaged one lacks; what it holds is kept."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.exists():
             with held(self._lock):
                 if not self._whole():
                     (self.path / "HEAD").unlink(missing_ok=True)
                     run(self.path, *_INIT)
             return
-        fresh = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}")
-        fresh.mkdir()
-        run(fresh, *_INIT)
-        # Renaming fails when another made it meanwhile: theirs is as good.
-        with suppress(OSError):
-            fresh.rename(self.path)
-        shutil.rmtree(fresh, ignore_errors=True)
+        with beside(self.path) as (aside, lock):
+            fresh = aside / "new"
+            fresh.mkdir()
+            run(fresh, *_INIT, held=(lock,))
+            # Moving it in fails when another made it meanwhile: theirs is as good.
+            with suppress(OSError):
+                fresh.rename(self.path)
 
     def _clear_locks(self) -> None:
         for leftover in chain(self.path.glob("*.lock"), (self.path / "refs").rglob("*.lock")):

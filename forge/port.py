@@ -44,9 +44,9 @@ class Forge(Protocol):
     async def open_pull_request(self, name: str, *, branch: str, base: str, title: str, body: str) -> Opened:
         """Open the pull request from `branch` to `base`, or find the one that there is.
 
-        FOUND also for one that was merged or closed with the branch as it is now: what a person closed
-        is not opened again. EMPTY when the forge sees nothing to merge. Raises NotFound when branch or base
-        is not there.
+        FOUND also for one that was merged or closed with the branch as it is now, or gone: what a person
+        closed is not opened again. EMPTY when the forge sees nothing to merge. Raises NotFound when branch
+        or base is not there.
         """
         ...
 
@@ -58,9 +58,7 @@ class Forge(Protocol):
         """The pull request as it is now."""
         ...
 
-    async def merge_pull_request(
-        self, name: str, number: int, *, sha: str, title: str, message: str = ""
-    ) -> Merge:
+    async def merge_pull_request(self, name: str, number: int, *, sha: str, title: str, message: str = "") -> Merge:
         """Merge it if its head is still `sha`; MERGED also when it has been merged meanwhile, by whomever.
 
         `title` and `message` are for the commit on the base, where they close and mention nothing; without

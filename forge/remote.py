@@ -76,6 +76,4 @@ class Remote:
     def _git(self, *args: str, accept: tuple[int, ...] = (0,)) -> bytes:
         refuse_credentials(self.url)
         config = self.auth.config(self.url) if self.auth else {}
-        return run(
-            self.mirror, *args, config=config, timeout=REMOTE_SECONDS, held=(self.lock,), accept=accept
-        )
+        return run(self.mirror, *args, config=config, timeout=REMOTE_SECONDS, held=(self.lock,), accept=accept)

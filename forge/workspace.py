@@ -1,4 +1,4 @@
-"""Directories that agents and checks work in: built beside their place, moved in whole, moved out whole.
+"""Directories that agents and checks work in.
 
 A workspace is a clone of its own. It shares no object file with ours, knows no remote, and holds only
 what its commits reach, so an agent may break it and learns nothing of other tasks.
@@ -6,16 +6,12 @@ what its commits reach, so an agent may break it and learns nothing of other tas
 
 from __future__ import annotations
 
-import glob
 import os
-import shutil
-import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping
 from pathlib import Path
 
+from forge.aside import beside, delete
 from forge.git import refs, run
-from forge.lock import abandoned, held
 
 _AGENT_CONFIG = """\
 [user]
@@ -26,9 +22,7 @@ _AGENT_CONFIG = """\
 """
 
 
-def build(
-    directory: Path, mirror: Path, lock: int, *, head: str, branches: Mapping[str, str], start: str
-) -> None:
+def build(directory: Path, mirror: Path, lock: int, *, head: str, branches: Mapping[str, str], start: str) -> None:
     """Put a fresh clone at `directory`, with commit `start` checked out; what stands there already stays.
 
     `head` is what HEAD says: `ref: refs/heads/…` or a commit. `branches` are the refs it gets. Tags
@@ -36,7 +30,7 @@ def build(
     """
     if _occupied(directory):
         return
-    with _beside(directory) as (aside, aside_lock):
+    with beside(directory) as (aside, aside_lock):
         clone = aside / "new"
         _clone(clone, mirror, (lock, aside_lock), head=head, branches=branches, start=start)
         try:
@@ -52,21 +46,25 @@ def remove(directory: Path) -> str:
     if directory.is_symlink() or not directory.is_dir():
         directory.unlink(missing_ok=True)
         return ""
-    with _beside(directory) as (aside, _):
+    with beside(directory) as (aside, _):
         try:
             directory.chmod(0o700)
             directory.rename(aside / "old")
         except OSError as error:
             return f"{directory} could not be moved away ({error.strerror}); delete it by hand"
         try:
-            _delete(aside / "old")
+            delete(aside / "old")
         except OSError as error:
             return f"{aside} could not be deleted ({error.strerror}); delete it by hand"
     return ""
 
 
 def _occupied(directory: Path) -> bool:
-    return os.path.lexists(directory) and (not directory.is_dir() or any(directory.iterdir()))
+    """Whether anything stands there. An empty directory is nothing: moving a clone in replaces it."""
+    try:
+        return os.path.lexists(directory) and (not directory.is_dir() or any(directory.iterdir()))
+    except PermissionError:
+        return True
 
 
 def _clone(
@@ -90,37 +88,3 @@ def _clone(
 
 _NO_FSYNC = {"core.fsync": "none"}
 """A clone that a power cut damaged is cut again."""
-
-
-@contextmanager
-def _beside(directory: Path) -> Iterator[tuple[Path, int]]:
-    """A locked directory beside this one, gone afterwards, as is what dead processes left there."""
-    parent = directory.parent
-    parent.mkdir(parents=True, exist_ok=True)
-    aside = parent / f".{directory.name}.{uuid.uuid4().hex}"
-    with ExitStack() as stack:
-        # Under the parent's lock, so that nobody takes a directory for abandoned before it is locked.
-        with held(parent):
-            for leftover in parent.glob(f".{glob.escape(directory.name)}.*"):
-                if abandoned(leftover):
-                    with suppress(OSError):
-                        _delete(leftover)
-            aside.mkdir(mode=0o700)
-            lock = stack.enter_context(held(aside))
-        try:
-            yield aside, lock
-        finally:
-            with suppress(OSError):
-                _delete(aside)
-
-
-def _delete(directory: Path) -> None:
-    try:
-        shutil.rmtree(directory)
-    except PermissionError:
-        for folder, names, _ in os.walk(directory):
-            for name in names:
-                path = Path(folder, name)
-                if not path.is_symlink():
-                    path.chmod(0o700)
-        shutil.rmtree(directory)

@@ -38,7 +38,7 @@ CONNECT_PATIENCE = 60.0
 async def serve(settings: WorkerSettings, keeper: Keeper, store: Store) -> None:
     """Serve until SIGTERM or SIGINT. Runs are detached from, not ended: their supervisors live on."""
     client = await _connect(settings)
-    number = await incarnation(client, store)
+    number = await incarnation(client, store, adopt=settings.adopt)
     api = GitHubApi(settings.github_api, seconds_between_writes=settings.github_pause)
     forge = GitHub(api, _credentials(settings, api), merge_method=settings.merge_method)
     ports = Ports(client, store, forge, keeper, number)

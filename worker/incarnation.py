@@ -37,4 +37,10 @@ async def incarnation(client: Client, store: Store, *, adopt: bool = False) -> i
                 "this Temporal is not the one that the work graph belongs to; if it replaces that one for good, "
                 "say so with: watchbill rebuild"
             )
-        return workers.incarnation_of(connection, temporal, datetime.now(UTC))
+        number = workers.incarnation_of(connection, temporal, datetime.now(UTC))
+    if newest is not None and number < newest.number:
+        raise Superseded(
+            f"this Temporal is incarnation {number} of the work graph, and {newest.number} has taken over from it; "
+            "connect to that one"
+        )
+    return number

@@ -41,6 +41,8 @@ class WorkerSettings(BaseSettings):
     """Seconds that a run goes on without a word from a worker; longer than a worker's restart."""
     agent_path: str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     """The PATH that runs are given."""
+    adopt: bool = False
+    """Take the work graph over for a Temporal that it does not know; `watchbill rebuild` does so by hand."""
     metrics: str = ""
     """`host:port` to serve Prometheus metrics on; empty for none."""
 

@@ -29,11 +29,14 @@ _TYPES = {
     surface.NEEDS_PERSON.name: IndexedValueType.INDEXED_VALUE_TYPE_BOOL,
 }
 
+SHORTEST_INTERVAL = 1.0
+"""Seconds; a Temporal Schedule refuses less."""
+
 
 async def prepare(client: Client, policy: HeartbeatPolicy) -> None:
     """Make what is missing. Any number of workers may do this at once, and every one does at its start."""
     await _search_attributes(client)
-    await _sweep(client, timedelta(seconds=policy.interval))
+    await _sweep(client, timedelta(seconds=max(policy.interval, SHORTEST_INTERVAL)))
 
 
 async def _search_attributes(client: Client) -> None:

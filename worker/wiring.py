@@ -61,7 +61,7 @@ def shared_worker(ports: Ports, settings: WorkerSettings, threads: ThreadPoolExe
             facts.ask_about_host, facts.lose_lapsed_runs, facts.move, facts.owners_with_work, facts.beat,
             landing.find_repository, landing.open_pull_request, landing.look_at_pull_request,
             landing.merge_pull_request, landing.follow_forge, landing.close_pull_request,
-            dispatch.ensure_tasks, dispatch.ensure_plans, dispatch.ensure_heartbeat,
+            dispatch.ensure_tasks, dispatch.ensure_plans, dispatch.ensure_heartbeat, dispatch.wake,
         ],
         activity_executor=threads,
         graceful_shutdown_timeout=_GRACE,

@@ -163,6 +163,7 @@ class Local:
         )
         webhooks = ports.url(webhooks_port)
         database = self._home / "temporal.db"
+        new = not database.exists()
         program = await asyncio.to_thread(temporal.choose_program, database)
         server = temporal.Server(program, port, http_port, ui_port, database)
         ground = [Service("temporal", server.command(), wanted.environment, server.ready)]
@@ -178,6 +179,9 @@ class Local:
         if not github.webhook_secret_file:
             github = replace(github, webhook_secret_file=self._webhook_secret_file())
         environment = self._environment(server, github, webhooks_port)
+        if new:
+            # The home's old Temporal, if there was one, is gone for good: this one takes over the work graph.
+            environment["WATCHBILL_ADOPT"] = "true"
         serving = partial(server.polled, wanted.worker_queue) if wanted.worker_queue else None
         await self._start_phase(
             [

@@ -31,9 +31,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     remote.clone.mkdir()
     plain_git(remote.clone, "init", "--quiet", "--initial-branch=main")
     plain_git(remote.clone, "remote", "add", "origin", "../forge/shop.git")
-    write(
-        remote.clone, {"README.md": "shop\n", "src/price.py": "PRICE = 1\n", ".gitignore": "*.log\nbuild/\n"}
-    )
+    write(remote.clone, {"README.md": "shop\n", "src/price.py": "PRICE = 1\n", ".gitignore": "*.log\nbuild/\n"})
     plain_git(remote.clone, "add", "--all")
     plain_git(remote.clone, "commit", "--quiet", "--message", "first")
     plain_git(remote.clone, "push", "--quiet", "--set-upstream", "origin", "main")

@@ -22,9 +22,7 @@ AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 def plain_git(directory: Path, *args: str, **env: str) -> str:
     """git as a person or an agent runs it: with the repository's own configuration and hooks."""
     identity = {
-        f"GIT_{role}_{key}": "person@example.org"
-        for role in ("AUTHOR", "COMMITTER")
-        for key in ("NAME", "EMAIL")
+        f"GIT_{role}_{key}": "person@example.org" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")
     }
     surroundings = {
         "PATH": os.environ["PATH"],
@@ -86,9 +84,7 @@ class Desk:
     workspace: Path
     base_sha: str
 
-    def collect(
-        self, run: str = "run-1", *, start: str = "", base_sha: str = "", message: str = "Work"
-    ) -> Work:
+    def collect(self, run: str = "run-1", *, start: str = "", base_sha: str = "", message: str = "Work") -> Work:
         return self.mirror.collect(
             self.workspace,
             task_id=TASK,

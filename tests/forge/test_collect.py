@@ -237,9 +237,7 @@ def _with_submodule(desk: Desk) -> str:
     """A commit in the mirror whose tree has a submodule at `vendored`."""
     index = {"GIT_INDEX_FILE": str(desk.mirror.path / "scratch-index")}
     plain_git(desk.mirror.path, "read-tree", desk.base_sha, **index)
-    plain_git(
-        desk.mirror.path, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},vendored", **index
-    )
+    plain_git(desk.mirror.path, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},vendored", **index)
     tree = plain_git(desk.mirror.path, "write-tree", **index)
     return plain_git(desk.mirror.path, "commit-tree", tree, "-p", desk.base_sha, "-m", "vendored")
 

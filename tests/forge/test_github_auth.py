@@ -20,7 +20,7 @@ from tests.forge.github_scene import PERSON, REPOSITORY, Canned, GitHubScene, ca
 async def test_ten_first_calls_at_once_mint_one_token(github: GitHubScene) -> None:
     tokens = await asyncio.gather(*(github.app.token(REPOSITORY) for _ in range(10)))
     assert len(set(tokens)) == 1
-    assert github.asked("POST", "/access_tokens") == 1
+    await github.asked(1, "POST", "/access_tokens")
 
 
 async def test_a_token_reaches_one_repository_and_does_no_more_than_is_needed(github: GitHubScene) -> None:

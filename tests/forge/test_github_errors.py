@@ -15,9 +15,7 @@ NOW = 1_700_000_000.0
 USED_UP = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(NOW) + 600)}
 
 
-def error(
-    status: int, message: str = "", *, headers: dict[str, str] | None = None, **body: object
-) -> WatchbillError:
+def error(status: int, message: str = "", *, headers: dict[str, str] | None = None, **body: object) -> WatchbillError:
     content = json.dumps({"message": message, **body}).encode()
     return ErrorAnswer("GET /x", status, headers or {}, content, NOW).error()
 

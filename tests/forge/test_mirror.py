@@ -18,15 +18,11 @@ from forge.mirror import Mirror
 from tests.forge.desk import BRANCH, TASK, Desk, Remote, names, plain_git
 
 
-def test_a_fetch_answers_the_base_and_says_which_branches_are_not_there(
-    mirror: Mirror, remote: Remote
-) -> None:
+def test_a_fetch_answers_the_base_and_says_which_branches_are_not_there(mirror: Mirror, remote: Remote) -> None:
     assert mirror.fetch(remote.url, None, "main", BRANCH) == {"main": remote.head("main"), BRANCH: None}
 
 
-def test_a_fetch_brings_the_tasks_branch_with_what_a_person_pushed_to_it(
-    mirror: Mirror, remote: Remote
-) -> None:
+def test_a_fetch_brings_the_tasks_branch_with_what_a_person_pushed_to_it(mirror: Mirror, remote: Remote) -> None:
     pushed = remote.commit(BRANCH, {"help.txt": "from a person"})
     assert mirror.fetch(remote.url, None, "main", BRANCH)[BRANCH] == pushed
     assert plain_git(mirror.path, "show", f"refs/remotes/origin/{BRANCH}:help.txt") == "from a person"
@@ -122,9 +118,7 @@ def test_a_half_made_mirror_is_healed_and_keeps_what_it_holds(desk: Desk, damage
 @pytest.mark.parametrize(
     "lock", ["packed-refs.lock", "shallow.lock", "HEAD.lock", "config.lock", "refs/remotes/origin/main.lock"]
 )
-def test_lock_files_of_killed_processes_do_not_stop_the_next_attempt(
-    mirror: Mirror, remote: Remote, lock: str
-) -> None:
+def test_lock_files_of_killed_processes_do_not_stop_the_next_attempt(mirror: Mirror, remote: Remote, lock: str) -> None:
     mirror.fetch(remote.url, None, "main", "release")
     remote.commit("release", {"a": "1"})
     newer = remote.commit("main", {"a": "1"})
@@ -218,9 +212,7 @@ def test_two_branches_pushed_at_once_both_arrive(desk: Desk) -> None:
     head = desk.collect().head_sha
     branches = [f"watchbill/plan-0123abcd-{number}" for number in range(2, 8)]
     with ThreadPoolExecutor(6) as pool:
-        pushes = list(
-            pool.map(lambda branch: desk.mirror.push(desk.remote.url, None, branch, head, ""), branches)
-        )
+        pushes = list(pool.map(lambda branch: desk.mirror.push(desk.remote.url, None, branch, head, ""), branches))
     assert pushes == [Push(PushKind.PUSHED, head)] * 6
     assert {desk.remote.head(branch) for branch in branches} == {head}
 
@@ -241,6 +233,19 @@ def test_a_branch_is_deleted_only_while_it_is_where_it_was(desk: Desk) -> None:
     assert desk.mirror.delete_branch(desk.remote.url, None, BRANCH, second)
     assert desk.mirror.delete_branch(desk.remote.url, None, BRANCH, second)
     assert desk.remote.head(BRANCH) is None
+
+
+def test_a_mirror_knows_which_commits_it_has_and_what_they_contain(desk: Desk) -> None:
+    (desk.workspace / "work").write_text("one")
+    head = desk.collect().head_sha
+    assert desk.mirror.has(head)
+    assert not desk.mirror.has("f" * 40)
+    assert not desk.mirror.has("")
+    assert desk.mirror.contains(head, desk.base_sha)
+    assert desk.mirror.contains(head, head)
+    assert not desk.mirror.contains(desk.base_sha, head)
+    with pytest.raises(NotFound):
+        desk.mirror.contains(head, "f" * 40)
 
 
 _FETCH_AND_CUT = """

@@ -86,9 +86,7 @@ def test_a_tasks_text_cannot_pretend_to_be_our_marker_or_hide_what_follows() -> 
 
 @given(st.text(max_size=300), st.integers(min_value=1, max_value=400))
 def test_a_body_always_fits_and_keeps_its_marker(asked: str, times: int) -> None:
-    written = text.body(
-        task_id="t-1", asked=asked * times, evidence=[Evidence("make test", "passed")], chain="head"
-    )
+    written = text.body(task_id="t-1", asked=asked * times, evidence=[Evidence("make test", "passed")], chain="head")
     assert len(written) <= text.MAX_BODY
     assert written.endswith("head\n\n<!-- watchbill task=t-1 -->")
     assert "| make test | passed |" in written

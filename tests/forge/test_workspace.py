@@ -59,9 +59,7 @@ def test_a_workspace_does_not_hold_the_work_of_other_tasks(desk: Desk, tmp_path:
         plain_git(other, "cat-file", "-e", head)
 
 
-def test_tags_come_along_so_that_tools_can_tell_the_version(
-    mirror: Mirror, remote: Remote, tmp_path: Path
-) -> None:
+def test_tags_come_along_so_that_tools_can_tell_the_version(mirror: Mirror, remote: Remote, tmp_path: Path) -> None:
     plain_git(remote.clone, "tag", "--annotate", "v1.2", "--message", "release")
     plain_git(remote.clone, "push", "--quiet", "origin", "v1.2")
     newer = remote.commit("main", {"a": "1"})
@@ -79,9 +77,7 @@ def test_a_checkout_is_clean_and_at_the_commit(desk: Desk, tmp_path: Path) -> No
     assert plain_git(tmp_path / "check", "status", "--porcelain") == ""
 
 
-def test_a_commit_that_is_not_there_cannot_be_checked_out_and_leaves_nothing(
-    desk: Desk, tmp_path: Path
-) -> None:
+def test_a_commit_that_is_not_there_cannot_be_checked_out_and_leaves_nothing(desk: Desk, tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         desk.mirror.checkout(tmp_path / "checks" / "one", "f" * 40)
     assert names(tmp_path / "checks") == []
@@ -162,9 +158,7 @@ def test_a_workspace_of_closed_folders_is_deleted_all_the_same(unprivileged: Unp
     assert names(unprivileged.folder) == []
 
 
-def test_what_cannot_be_deleted_is_said_and_left(
-    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_deleted_is_said_and_left(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.collect()
 
     def refuse(path: Path) -> None:
