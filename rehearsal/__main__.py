@@ -18,9 +18,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, required=True, help="where everything is kept")
     parser.add_argument("--port", type=int, default=0, help="0, the default, takes a free one")
     parser.add_argument("--host", default="127.0.0.1", help="whoever reaches it can act on its pages")
-    parser.add_argument(
-        "--webhook-url", default="", help="hears of every repository; DIR/webhook-secret signs"
-    )
+    parser.add_argument("--webhook-url", default="", help="hears of every repository; DIR/webhook-secret signs")
     parser.add_argument("--address", default="", help="how clients reach us, when not by host and port")
     given = parser.parse_args()
     # Blocked before any thread starts, so that this one alone waits for them.

@@ -89,20 +89,19 @@ def page(items: Sequence[Json], query: str, url: str, wrap: str = "") -> Answer:
     `wrap` names the field that holds the list where GitHub wraps it beside a `total_count`.
     """
     asked = dict(parse_qsl(query))
-    size = max(1, min(_number(asked.get("per_page"), 30), 100))
-    number = max(1, _number(asked.get("page"), 1))
+    size = max(1, min(number_or(asked.get("per_page"), 30), 100))
+    number = max(1, number_or(asked.get("page"), 1))
     last = max(1, -(-len(items) // size))
     links = {"prev": number - 1, "first": 1} if number > 1 else {}
     if number < last:
         links |= {"next": number + 1, "last": last}
-    link = ", ".join(
-        f'<{url}?{urlencode({**asked, "page": target})}>; rel="{name}"' for name, target in links.items()
-    )
+    link = ", ".join(f'<{url}?{urlencode({**asked, "page": target})}>; rel="{name}"' for name, target in links.items())
     shown: Json = list(items[(number - 1) * size : number * size])
     if wrap:
         shown = {"total_count": len(items), wrap: shown}
     return Answer(shown, headers={"Link": link} if link else {})
 
 
-def _number(text: str | None, default: int) -> int:
+def number_or(text: str | None, default: int) -> int:
+    """The number that a query's field says, or the default where it says none."""
     return int(text) if text and text.isdecimal() else default

@@ -54,7 +54,7 @@ def create_app(state: State, nudge: Nudge) -> Starlette:
             *pages.routes(state, nudge),
         ],
         middleware=[Middleware(Faulty, state=state, untouched=(scene_api.PREFIX,))],
-        exception_handlers={404: _not_found},
+        exception_handlers={404: _not_found, 405: _not_found},
         lifespan=lifespan,
     )
 

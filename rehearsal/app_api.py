@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from rehearsal import auth, hooks, shapes
-from rehearsal.answers import Answer, Refused, not_found
+from rehearsal.answers import Answer, Refused, not_found, number_or
 from rehearsal.auth import at_least
 from rehearsal.call import Call, Endpoint
 from rehearsal.repositories import find
@@ -89,8 +89,7 @@ def _narrowed_repositories(call: Call, installation: Row) -> list[Row]:
     if len(chosen) < max(len(names), len(numbers)):
         raise Refused(
             422,
-            "There is at least one repository that does not exist or is not accessible to the parent "
-            "installation.",
+            "There is at least one repository that does not exist or is not accessible to the parent installation.",
         )
     return chosen
 
@@ -105,9 +104,7 @@ def _narrowed_permissions(call: Call, granted: dict[str, str]) -> dict[str, str]
 
 def installation_repositories(call: Call) -> Answer:
     if call.actor.installation is None:
-        raise Refused(
-            403, "You must authenticate with an installation access token in order to list repositories."
-        )
+        raise Refused(403, "You must authenticate with an installation access token in order to list repositories.")
     rows = [
         row
         for row in call.state.all("SELECT * FROM repository ORDER BY id")
@@ -119,8 +116,8 @@ def installation_repositories(call: Call) -> Answer:
 def list_deliveries(call: Call) -> Answer:
     """Newest first, a page at a time by cursor, as GitHub does; `status` is success or failure."""
     asked = call.asked
-    size = max(1, min(int(asked.get("per_page", "30")), 100))
-    before = int(asked.get("cursor", "v1_0").removeprefix("v1_")) or 2**62
+    size = max(1, min(number_or(asked.get("per_page"), 30), 100))
+    before = number_or(asked.get("cursor", "").removeprefix("v1_"), 2**62)
     status = asked.get("status", "")
     rows = call.state.all(
         "SELECT delivery.* FROM delivery JOIN hook ON hook.id = delivery.hook WHERE hook.app = ?"

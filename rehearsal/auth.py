@@ -115,8 +115,7 @@ def _check_times(issued: object, expires: object) -> None:
     if not isinstance(issued, int | float) or issued > at:
         raise Refused(
             401,
-            "'Issued at' claim ('iat') must be an Integer representing the time that the assertion "
-            "was issued",
+            "'Issued at' claim ('iat') must be an Integer representing the time that the assertion was issued",
         )
     if expires <= at:
         raise Refused(
@@ -172,9 +171,7 @@ def role(state: State, login: str, repository: Row) -> Level:
     """What a person may do in a repository: its owner administers, the public reads what is public."""
     if login and login.lower() == repository["owner"].lower():
         return "admin"
-    row = state.one(
-        "SELECT permission FROM collaborator WHERE repository = ? AND login = ?", repository["id"], login
-    )
+    row = state.one("SELECT permission FROM collaborator WHERE repository = ? AND login = ?", repository["id"], login)
     if row is not None:
         level: Level = row["permission"]
         return level

@@ -120,9 +120,7 @@ def run_shape(state: State, repository: Row, row: Row) -> Shape:
 
 def suite_shape(state: State, repository: Row, sha: str, latest: list[Row]) -> Shape:
     """The suite as check_suite events carry it; one suite a commit, whatever the Apps."""
-    failed = [
-        row["conclusion"] for row in latest if row["conclusion"] not in ("success", "neutral", "skipped")
-    ]
+    failed = [row["conclusion"] for row in latest if row["conclusion"] not in ("success", "neutral", "skipped")]
     number = _suite_id(repository, sha)
     return {
         "id": number,
@@ -186,9 +184,7 @@ def create_status(state: State, repository: Row, sha: str, creator: str, asked: 
         "target_url": row["target_url"],
         "branches": [
             {"name": branch["name"]}
-            for branch in state.all(
-                "SELECT name FROM branch WHERE repository = ? AND sha = ?", repository["id"], sha
-            )
+            for branch in state.all("SELECT name FROM branch WHERE repository = ? AND sha = ?", repository["id"], sha)
         ],
     }
     announce(state, "status", repository, creator, told)
@@ -225,10 +221,9 @@ def combined_shape(state: State, repository: Row, sha: str) -> Shape:
     """The combined status: pending while there is none, as GitHub says it."""
     found = statuses(state, repository, sha)
     states = {row["state"] for row in found}
+    verdict = "success" if states == {"success"} else "pending"
     if states & {"error", "failure"}:
         verdict = "failure"
-    else:
-        verdict = "success" if states == {"success"} else "pending"
     here = shapes.repository_url(state, repository)
     return {
         "state": verdict,

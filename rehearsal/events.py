@@ -47,9 +47,7 @@ def announce(state: State, event: str, repository: Row, sender: str, payload: Ma
         _queue(state, hook["id"], event, {**payload, **common}, None, repository["id"])
 
 
-def announce_installation(
-    state: State, event: str, row: Row, sender: str, payload: Mapping[str, Any]
-) -> None:
+def announce_installation(state: State, event: str, row: Row, sender: str, payload: Mapping[str, Any]) -> None:
     """Queue an event about an installation itself; only its own App hears of it."""
     told = {
         **payload,

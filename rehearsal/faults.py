@@ -99,24 +99,28 @@ def clear(state: State) -> None:
 
 def strike(state: State, kinds: tuple[FaultKind, ...], method: str, *subjects: str) -> Fault | None:
     """The first fault of these kinds in wait for this method and one of these subjects, used up by one."""
-    with state.transaction():
-        for row in state.all(
-            "SELECT * FROM fault WHERE times > 0 AND kind IN (SELECT value FROM json_each(?)) ORDER BY id",
-            json.dumps(kinds),
-        ):
-            if row["method"] in ("*", method) and any(fnmatch.fnmatchcase(s, row["path"]) for s in subjects):
-                state.run("UPDATE fault SET times = times - 1, struck = struck + 1 WHERE id = ?", row["id"])
-                return _fault(row, used=1)
+    waiting = state.all(
+        "SELECT * FROM fault WHERE times > 0 AND kind IN (SELECT value FROM json_each(?)) ORDER BY id",
+        json.dumps(kinds),
+    )
+    for row in waiting:
+        if row["method"] in ("*", method) and any(fnmatch.fnmatchcase(s, row["path"]) for s in subjects):
+            struck = state.one(
+                "UPDATE fault SET times = times - 1, struck = struck + 1 WHERE id = ? AND times > 0 RETURNING *",
+                row["id"],
+            )
+            if struck is not None:
+                return _fault(struck)
     return None
 
 
-def _fault(row: Row, used: int = 0) -> Fault:
+def _fault(row: Row) -> Fault:
     return Fault(
         id=row["id"],
         kind=FaultKind(row["kind"]),
         method=row["method"],
         path=row["path"],
-        left=row["times"] - used,
-        struck=row["struck"] + used,
+        left=row["times"],
+        struck=row["struck"],
         options=json.loads(row["options"]),
     )

@@ -52,10 +52,14 @@ class Faulty:
             await run_in_threadpool(self._record, scope, status, fault)
 
     async def _strike(self, method: str, path: str) -> Fault | None:
-        slow = await run_in_threadpool(faults.strike, self._state, (FaultKind.SLOW,), method, path)
+        slow, fault = await run_in_threadpool(self._struck, method, path)
         if slow is not None:
             await asyncio.sleep(float(slow.options.get("seconds", 1)))
-        return await run_in_threadpool(faults.strike, self._state, IN_REQUESTS, method, path) or slow
+        return fault or slow
+
+    def _struck(self, method: str, path: str) -> tuple[Fault | None, Fault | None]:
+        slow = faults.strike(self._state, (FaultKind.SLOW,), method, path)
+        return slow, faults.strike(self._state, IN_REQUESTS, method, path)
 
     async def _fail(self, fault: Fault, scope: Scope, receive: Receive, send: Send) -> None:
         if fault.kind is FaultKind.SLOW:
@@ -69,9 +73,7 @@ class Faulty:
             await asyncio.sleep(0)
             return
         refused = _refusal(fault)
-        response = Response(
-            encode(refused.body), refused.status, refused.headers, "application/json; charset=utf-8"
-        )
+        response = Response(encode(refused.body), refused.status, refused.headers, "application/json; charset=utf-8")
         await response(scope, receive, send)
 
     def _record(self, scope: Scope, status: int, fault: Fault | None) -> None:

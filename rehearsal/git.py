@@ -29,12 +29,14 @@ ENVIRONMENT = {
 _CONFIGURATION = """\
 [core]
 \thooksPath = /dev/null
+\tfsync = none
 [gc]
 \tauto = 0
 [http]
 \treceivepack = true
 ; GitHub shows pull request heads under refs/pull, lets nobody push there, and serves any commit by id.
 [receive]
+\tautogc = false
 \thideRefs = refs/pull
 [uploadpack]
 \tallowAnySHA1InWant = true
@@ -85,8 +87,9 @@ class Bare:
             config.write(_CONFIGURATION)
 
     def fetch(self, source: Path | Bare, *refspecs: str) -> None:
+        """Bring these refs from another repository on this disk, which may well be a shallow clone."""
         place = source.path if isinstance(source, Bare) else source
-        self._run("fetch", "--quiet", "--no-write-fetch-head", str(place), *refspecs)
+        self._run("fetch", "--quiet", "--no-write-fetch-head", "--update-shallow", str(place), *refspecs)
 
     def branches(self) -> dict[str, str]:
         out = self._run("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads")
@@ -107,8 +110,8 @@ class Bare:
         expected = () if old is None else (old,)
         return self._try("update-ref", ref, new, *expected).returncode == 0
 
-    def delete(self, ref: str) -> bool:
-        return self._try("update-ref", "-d", ref).returncode == 0
+    def delete(self, ref: str) -> None:
+        self._run("update-ref", "-d", ref)
 
     def point_head_at(self, branch: str) -> None:
         self._run("symbolic-ref", "HEAD", f"refs/heads/{branch}")
@@ -124,14 +127,17 @@ class Bare:
         out = self._run("for-each-ref", f"--merged={commit}", "--format=%(refname)", "refs/pull/*/head")
         return {int(line.split("/")[2]) for line in out.splitlines()}
 
-    def commits(self, base: str, head: str, limit: int = 250) -> list[Commit]:
-        """The commits in head and not in base, oldest first. 40 zeros as base: all of them."""
+    def commits(self, base: str, head: str, limit: int | None = None) -> list[Commit]:
+        """The commits in head and not in base, oldest first; only the last `limit` where that is given.
+
+        40 zeros as base: all of them.
+        """
         known = [] if base == ZERO else [f"^{base}"]
-        layout = "%H%x00%T%x00%P%x00%an%x00%ae%x00%aI%x00%B%x1e"
-        out = self._run("log", "--reverse", f"--max-count={limit}", f"--format={layout}", head, *known, "--")
+        limits = [] if limit is None else [f"--max-count={limit}"]
+        layout = "--format=tformat:%H%x00%T%x00%P%x00%an%x00%ae%x00%aI%x00%B"
+        fields = self._run("log", "--reverse", "-z", *limits, layout, head, *known, "--").split("\0")
         found = []
-        for record in filter(None, (part.strip("\n") for part in out.split("\x1e"))):
-            sha, tree, parents, author, email, date, message = record.split("\x00")
+        for sha, tree, parents, author, email, date, message in zip(*[iter(fields)] * 7, strict=False):
             found.append(Commit(sha, tree, tuple(parents.split()), author, email, date, message.strip("\n")))
         return found
 
@@ -144,9 +150,7 @@ class Bare:
             return Comparison(
                 related=False, mergeable=False, commits=commits, additions=0, deletions=0, changed_files=0
             )
-        numbers = [
-            line.split("\t") for line in self._run("diff", "--numstat", f"{base}...{head}").splitlines()
-        ]
+        numbers = [line.split("\t") for line in self._run("diff", "--numstat", f"{base}...{head}").splitlines()]
         return Comparison(
             related=True,
             mergeable=self.merge_tree(base, head) is not None,

@@ -25,6 +25,7 @@ from rehearsal.state import Row, State
 
 _CHUNK = 65_536
 _CHALLENGE = {"WWW-Authenticate": 'Basic realm="GitHub"'}
+_NOT_FOUND = "Repository not found."
 _SERVICES = ("git-upload-pack", "git-receive-pack")
 
 
@@ -42,39 +43,41 @@ async def _serve(state: State, request: Request, changed: Callable[[], None]) ->
     service = request.query_params.get("service") or request.url.path.rpartition("/")[2]
     if service not in _SERVICES:
         return PlainTextResponse("Please use the smart HTTP protocol.", 403)
-    refused, repository, actor = await run_in_threadpool(_admit, state, request, service)
-    request.state.holder = actor.holder
-    if refused is not None or repository is None:
-        return refused or PlainTextResponse("Repository not found.", 404)
+    try:
+        repository, actor = await run_in_threadpool(_admit, state, request, service)
+    except Refused as refused:
+        return PlainTextResponse(str(refused), refused.status, refused.headers)
     backend = await _Backend.start(state, request, repository, actor)
     if request.method == "POST" and service == "git-receive-pack":
         return await _receive(state, backend, repository, actor, changed)
     return StreamingResponse(backend.output(), backend.status, backend.headers)
 
 
-def _admit(state: State, request: Request, service: str) -> tuple[Response | None, Row | None, Actor]:
-    """The repository, if the caller may do this there; otherwise GitHub's refusal."""
-    actor = auth.ANONYMOUS
+def _admit(state: State, request: Request, service: str) -> tuple[Row, Actor]:
+    """The repository and the caller, if they may do this there. Raises Refused as GitHub would."""
+    owner, name = request.path_params["owner"], request.path_params["repo"].removesuffix(".git")
     with state.transaction():
-        try:
-            actor = auth.authenticate(state, request.headers.get("authorization"))
-        except Refused:
-            refusal = (
-                "Invalid username or token. Password authentication is not supported for Git operations."
-            )
-            return PlainTextResponse(refusal, 401, _CHALLENGE), None, actor
-        repository = find(
-            state, request.path_params["owner"], request.path_params["repo"].removesuffix(".git")
-        )
-        pushing = service == "git-receive-pack"
-        if not actor.login and (pushing or repository is None or repository["private"]):
-            return PlainTextResponse("Repository not found.", 401, _CHALLENGE), None, actor
+        actor = _caller(state, request)
+        request.state.holder = actor.holder
+        repository = find(state, owner, name)
         if repository is None or not auth.sees(state, actor, repository):
-            return PlainTextResponse("Repository not found.", 404), None, actor
-        if not auth.may(state, actor, repository, "contents", "write" if pushing else "read"):
-            denial = f"Permission to {full_name(repository)}.git denied to {actor.login}."
-            return PlainTextResponse(denial, 403), None, actor
-    return None, repository, actor
+            # Whoever has not said who they are might be allowed once they do.
+            raise Refused(404, _NOT_FOUND) if actor.login else Refused(401, _NOT_FOUND, headers=_CHALLENGE)
+        level = "write" if service == "git-receive-pack" else "read"
+        if not actor.login and level == "write":
+            raise Refused(401, _NOT_FOUND, headers=_CHALLENGE)
+        if not auth.may(state, actor, repository, "contents", level):
+            raise Refused(403, f"Permission to {full_name(repository)}.git denied to {actor.login}.")
+    return repository, actor
+
+
+def _caller(state: State, request: Request) -> Actor:
+    try:
+        return auth.authenticate(state, request.headers.get("authorization"))
+    except Refused as refused:
+        if refused.status != 401:
+            raise
+        raise Refused(401, "Invalid username or token.", headers=_CHALLENGE) from None
 
 
 async def _receive(

@@ -132,9 +132,7 @@ class Sender:
         except (httpx.HTTPError, httpx.InvalidURL):
             status, code = "failed to connect to host", 502
         took = round(time.monotonic() - begun, 2)
-        await run_in_threadpool(
-            _record, self._state, delivery["id"], took, status, code, headers, answered, text
-        )
+        await run_in_threadpool(_record, self._state, delivery["id"], took, status, code, headers, answered, text)
 
 
 @functools.cache

@@ -24,9 +24,7 @@ def _shape(call: Call, issue: Row) -> shapes.Shape:
 
 def list_issues(call: Call) -> Answer:
     wanted = call.asked.get("state", "open")
-    rows = call.state.all(
-        "SELECT * FROM issue WHERE repository = ? ORDER BY number DESC", call.repository["id"]
-    )
+    rows = call.state.all("SELECT * FROM issue WHERE repository = ? ORDER BY number DESC", call.repository["id"])
     return call.page([_shape(call, row) for row in rows if wanted in ("all", row["state"])])
 
 
@@ -50,9 +48,7 @@ def update_issue(call: Call) -> Answer:
     own = call.actor.login.lower() == issue["author"].lower()
     if not own and not may(call.state, call.actor, call.repository, "issues", "write"):
         raise denied(call.actor)
-    changes = {
-        name: call.text(name) for name in ("title", "body", "state") if call.body.get(name) is not None
-    }
+    changes = {name: call.text(name) for name in ("title", "body", "state") if call.body.get(name) is not None}
     if issues.is_pull(call.state, issue):
         pull = pulls.read(call.state, call.repository, issue["number"])
         pulls.update(call.state, call.repository, pull, call.actor.login, changes)
@@ -94,9 +90,7 @@ def create_comment(call: Call) -> Answer:
 
 
 def read_comment(call: Call) -> Answer:
-    return Answer(
-        _comment_shape(call, issues.read_comment(call.state, call.repository, call.number("comment")))
-    )
+    return Answer(_comment_shape(call, issues.read_comment(call.state, call.repository, call.number("comment"))))
 
 
 def edit_comment(call: Call) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterable
 
 from rehearsal import shapes
@@ -98,9 +99,7 @@ def _told(state: State, repository: Row, issue: Row, sender: str, number: int, a
 def add_labels(state: State, issue: Row, names: Iterable[str]) -> list[str]:
     """Adds them; GitHub makes a label that the repository does not have yet."""
     labels = list(dict.fromkeys([*json.loads(issue["labels"]), *names]))
-    state.run(
-        "UPDATE issue SET labels = ?, updated_at = ? WHERE id = ?", json.dumps(labels), now(), issue["id"]
-    )
+    state.run("UPDATE issue SET labels = ?, updated_at = ? WHERE id = ?", json.dumps(labels), now(), issue["id"])
     return labels
 
 
@@ -129,9 +128,7 @@ def association(state: State, repository: Row, login: str) -> str:
     """How somebody belongs to a repository, as GitHub's `author_association` says it."""
     if login.lower() == repository["owner"].lower():
         return "OWNER"
-    known = state.one(
-        "SELECT 1 FROM collaborator WHERE repository = ? AND login = ?", repository["id"], login
-    )
+    known = state.one("SELECT 1 FROM collaborator WHERE repository = ? AND login = ?", repository["id"], login)
     return "COLLABORATOR" if known else "NONE"
 
 
@@ -140,7 +137,7 @@ def label_shapes(state: State, repository: Row, names: str | Iterable[str]) -> l
     here = shapes.repository_url(state, repository)
     return [
         {
-            "id": sum(name.encode()),
+            "id": zlib.crc32(name.encode()),
             "node_id": f"LA_{name}",
             "url": f"{here}/labels/{name}",
             "name": name,

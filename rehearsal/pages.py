@@ -6,6 +6,7 @@ machine only. A form is taken from our own pages alone.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from html import escape
 from urllib.parse import parse_qs, urlsplit
@@ -84,9 +85,7 @@ def _index(state: State, _: Request) -> Response:
     return _page("Repositories", "<h1>Repositories</h1>", _table(rows, "There is none yet."))
 
 
-_OPEN = (
-    "SELECT count(*) FROM pull JOIN issue ON issue.id = pull.issue WHERE state = 'open' AND repository = ?"
-)
+_OPEN = "SELECT count(*) FROM pull JOIN issue ON issue.id = pull.issue WHERE state = 'open' AND repository = ?"
 
 
 def _list(state: State, request: Request) -> Response:
@@ -135,7 +134,8 @@ def _act(state: State, request: Request, action: str) -> Response:
             pull = pulls.read(state, repository, request.path_params["number"])
             owner = repository["owner"]
             if action == "merge":
-                merging.merge(state, repository, pull, owner, method="merge", sha="", title="", message="")
+                method = json.loads(repository["merge_methods"])[0]
+                merging.merge(state, repository, pull, owner, method=method, sha="", title="", message="")
             elif action in ("close", "reopen"):
                 wanted = {"close": "closed", "reopen": "open"}[action]
                 pulls.update(state, repository, pull, owner, {"state": wanted})

@@ -49,6 +49,5 @@ def _approvals(state: State, pull: Row) -> int:
         if row["state"] != "COMMENTED":
             last[row["author"]] = row["state"]
     return sum(
-        word == "APPROVED" and at_least(role(state, author, repository), "write")
-        for author, word in last.items()
+        word == "APPROVED" and at_least(role(state, author, repository), "write") for author, word in last.items()
     )

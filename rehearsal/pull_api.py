@@ -74,11 +74,7 @@ def update_pull(call: Call) -> Answer:
     own = call.actor.login.lower() == pull["author"].lower()
     if not own and not may(call.state, call.actor, call.repository, "pull_requests", "write"):
         raise denied(call.actor)
-    changes = {
-        name: call.text(name)
-        for name in ("title", "body", "base", "state")
-        if call.body.get(name) is not None
-    }
+    changes = {name: call.text(name) for name in ("title", "body", "base", "state") if call.body.get(name) is not None}
     return Answer(_full(call, pulls.update(call.state, call.repository, pull, call.actor.login, changes)))
 
 
@@ -104,7 +100,7 @@ def is_merged(call: Call) -> Answer:
 
 def list_commits(call: Call) -> Answer:
     pull = _pull(call)
-    found = call.git.commits(pull["base_sha"], pull["head_sha"])
+    found = call.git.commits(pull["base_sha"], pull["head_sha"], limit=250)
     return call.page([shapes.commit(call.state, call.repository, commit) for commit in found])
 
 
@@ -113,9 +109,7 @@ def update_branch(call: Call) -> Answer:
     merging.update_branch(
         call.state, call.repository, _pull(call), call.actor.login, call.text("expected_head_sha", "")
     )
-    return Answer(
-        {"message": "Updating pull request branch.", "url": call.url.removesuffix("/update-branch")}, 202
-    )
+    return Answer({"message": "Updating pull request branch.", "url": call.url.removesuffix("/update-branch")}, 202)
 
 
 def list_reviews(call: Call) -> Answer:

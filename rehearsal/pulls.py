@@ -67,9 +67,7 @@ def search(state: State, repository: Row, asked: dict[str, str]) -> list[Row]:
             and by_id(state, row["head_repository"])["owner"].lower() == owner.lower()
         ]  # fmt: skip
     key = "updated_at" if asked.get("sort") == "updated" else "created_at"
-    newest_first = (
-        asked.get("direction", "desc" if asked.get("sort", "created") == "created" else "asc") == "desc"
-    )
+    newest_first = asked.get("direction", "desc" if asked.get("sort", "created") == "created" else "asc") == "desc"
     return sorted(rows, key=lambda row: (row[key], row["number"]), reverse=newest_first)
 
 
@@ -101,9 +99,7 @@ def create(
     refuse_duplicate(state, repository, source, branch, base)
     number = state.count("SELECT last_number FROM repository WHERE id = ?", repository["id"]) + 1
     _bring_head(state, repository["id"], source["id"], number, head_sha)
-    _refuse_nothing_new(
-        repository, source, branch, base, compared(state, repository["id"], base_sha, head_sha)
-    )
+    _refuse_nothing_new(repository, source, branch, base, compared(state, repository["id"], base_sha, head_sha))
     issue = issues.open_issue(state, repository, author, title, body)
     state.run(
         "INSERT INTO pull (issue, head_repository, head_ref, head_sha, base_ref, base_sha, draft)"
@@ -199,9 +195,7 @@ def reopen(state: State, repository: Row, pull: Row, actor: str) -> None:
     if not bare(state, source).contains(tip, pull["head_sha"]):
         raise _unchangeable(f"The {pull['head_ref']} branch was force-pushed or recreated.")
     refuse_duplicate(state, repository, source, pull["head_ref"], pull["base_ref"])
-    state.run(
-        "UPDATE issue SET state = 'open', closed_at = NULL, updated_at = ? WHERE id = ?", now(), pull["issue"]
-    )
+    state.run("UPDATE issue SET state = 'open', closed_at = NULL, updated_at = ? WHERE id = ?", now(), pull["issue"])
     follow_head(state, pull, tip)
     tell(state, again(state, pull), "reopened", actor)
 

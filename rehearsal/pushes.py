@@ -16,10 +16,7 @@ from rehearsal.state import Row, State, now
 def notice(state: State, repository: int, actor: str) -> None:
     """Find the branches that moved and let pull requests, events and later reads follow them."""
     with state.transaction():
-        seen = {
-            row["name"]: row["sha"]
-            for row in state.all("SELECT * FROM branch WHERE repository = ?", repository)
-        }
+        seen = {row["name"]: row["sha"] for row in state.all("SELECT * FROM branch WHERE repository = ?", repository)}
         held = bare(state, repository).branches()
         for name in sorted(seen.keys() | held.keys()):
             before, after = seen.get(name, ZERO), held.get(name, ZERO)

@@ -56,9 +56,7 @@ def read_branch(call: Call) -> Answer:
     sha = branch_sha(call.state, call.repository["id"], name)
     if sha is None:
         raise Refused(404, "Branch not found")
-    rule = call.state.one(
-        "SELECT 1 FROM protection WHERE repository = ? AND branch = ?", call.repository["id"], name
-    )
+    rule = call.state.one("SELECT 1 FROM protection WHERE repository = ? AND branch = ?", call.repository["id"], name)
     here = f"{call.repository_url}/branches/{name}"
     return Answer(
         {
@@ -178,9 +176,7 @@ ENDPOINTS = (
     Endpoint("GET", "/repos/{owner}/{repo}/git/ref/{ref:path}", read_ref, "contents:read"),
     Endpoint("POST", "/repos/{owner}/{repo}/git/refs", create_ref, "contents:write"),
     Endpoint("DELETE", "/repos/{owner}/{repo}/git/refs/{ref:path}", delete_ref, "contents:write"),
-    Endpoint(
-        "GET", "/repos/{owner}/{repo}/collaborators/{login}/permission", read_permission, "metadata:read"
-    ),
+    Endpoint("GET", "/repos/{owner}/{repo}/collaborators/{login}/permission", read_permission, "metadata:read"),
 )
 LAST_ENDPOINTS = (Endpoint("GET", "/repos/{owner}/{repo}/commits/{ref:path}", read_commit, "contents:read"),)
 """Those whose path would swallow longer ones: to be matched after all others."""

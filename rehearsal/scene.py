@@ -104,9 +104,7 @@ class Scene:
         """Give a person `read`, `write` or `admin` in a repository."""
         repository = self._found(name)
         repositories.account(self._state, login)
-        self._state.run(
-            "INSERT OR REPLACE INTO collaborator VALUES (?, ?, ?)", repository["id"], login, permission
-        )
+        self._state.run("INSERT OR REPLACE INTO collaborator VALUES (?, ?, ?)", repository["id"], login, permission)
 
     def protect(self, name: str, branch: str, *, checks: Iterable[str] = (), reviews: int = 0) -> None:
         """Let a merge into `branch` ask for these checks to have succeeded, and so many approvals."""
@@ -209,9 +207,7 @@ class Scene:
         number = self._found(name)["id"] if name else None
         with self._state.transaction():
             self._state.run("DELETE FROM hook WHERE app IS NULL AND url = ? AND repository IS ?", url, number)
-            self._state.run(
-                "INSERT INTO hook (repository, url, secret) VALUES (?, ?, ?)", number, url, secret
-            )
+            self._state.run("INSERT INTO hook (repository, url, secret) VALUES (?, ?, ?)", number, url, secret)
 
     def expire_tokens(self) -> None:
         """Let every installation token be as if its hour were over."""
@@ -263,7 +259,5 @@ def _key_pair() -> tuple[str, str]:
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    public = key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
+    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     return private.decode(), public.decode()

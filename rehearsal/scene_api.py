@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from rehearsal.git import GitFailed
 from rehearsal.repositories import Unsuitable
 from rehearsal.scene import Scene
 
@@ -36,9 +37,7 @@ def routes(scene: Scene, token: str) -> list[Route]:
         ("POST", "/installations"): lambda body: {"id": scene.install(body["slug"], *body["repositories"])},
         ("POST", "/installations/suspend"): lambda body: scene.suspend(**body),
         ("POST", "/installations/delete"): lambda body: scene.uninstall(**body),
-        ("POST", "/webhooks"): lambda body: (
-            scene.app_webhook(**body) if "slug" in body else scene.webhook(**body)
-        ),
+        ("POST", "/webhooks"): lambda body: scene.app_webhook(**body) if "slug" in body else scene.webhook(**body),
         ("POST", "/limits"): lambda body: scene.limits(**body),
         ("POST", "/faults"): lambda body: asdict(scene.fault(**body)),
         ("GET", "/faults"): lambda _: [asdict(fault) for fault in scene.faults()],
@@ -49,9 +48,7 @@ def routes(scene: Scene, token: str) -> list[Route]:
     async def handle(request: Request) -> Response:
         given = request.headers.get("authorization", "").encode()
         if not hmac.compare_digest(given, f"Bearer {token}".encode()):
-            return JSONResponse(
-                {"message": "the set-up token's file says what to send as a bearer token"}, 401
-            )
+            return JSONResponse({"message": "the set-up token's file says what to send as a bearer token"}, 401)
         action = actions.get((request.method, request.url.path.removeprefix(PREFIX)))
         if action is None:
             return JSONResponse({"message": "no such set-up route"}, 404)
@@ -65,7 +62,7 @@ def _perform(action: Callable[[Body], object], raw: bytes) -> Response:
     try:
         done = action(json.loads(raw) if raw else {})
         return JSONResponse({} if done is None else done)
-    except (Unsuitable, ValueError, TypeError, KeyError) as error:
+    except (Unsuitable, GitFailed, ValueError, TypeError, KeyError) as error:
         return JSONResponse({"message": str(error)}, 422)
 
 

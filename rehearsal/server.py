@@ -44,6 +44,8 @@ class Rehearsal:
     `url` ends with a slash; `scene` sets up what is there. Raises state.FolderInUse on entering.
     """
 
+    scene: Scene
+
     def __init__(
         self,
         folder: Path,
@@ -77,7 +79,9 @@ class Rehearsal:
         config = uvicorn.Config(
             create_app(self._state, nudge),
             http=_Droppable,
-            log_level="warning",
+            # Logging is the embedding process's to set up.
+            log_config=None,
+            access_log=False,
             server_header=False,
             timeout_graceful_shutdown=2,
         )
@@ -100,10 +104,8 @@ class Rehearsal:
         try:
             listener = socket.create_server((self._host, self._port), backlog=256)
         except OSError as error:
-            place = f"{self._host}:{self._port}"
-            raise OSError(
-                error.errno, f"cannot listen on {place} ({error.strerror}); choose another"
-            ) from None
+            why = f"cannot listen on {self._host}:{self._port}: {error.strerror}"
+            raise OSError(error.errno, why) from None
         port = listener.getsockname()[1]
         self._state.address = self._address or f"http://{self._host}:{port}/"
         return listener

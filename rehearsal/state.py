@@ -44,14 +44,10 @@ class State:
             raise FolderInUse(f"another stand-in GitHub serves {folder}; stop it first") from None
         self._lock = threading.RLock()
         self._depth = 0
-        self._connection = sqlite3.connect(
-            folder / "github.sqlite3", check_same_thread=False, isolation_level=None
-        )
+        self._connection = sqlite3.connect(folder / "github.sqlite3", check_same_thread=False, isolation_level=None)
         self._connection.row_factory = Row
         # A killed process loses nothing with NORMAL; only a power cut may take the last commits.
-        self._connection.executescript(
-            "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;"
-        )
+        self._connection.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;")
         self._connection.executescript(_SCHEMA.read_text())
 
     def close(self) -> None:
@@ -83,9 +79,8 @@ class State:
         self._connection.execute("BEGIN IMMEDIATE")
 
     def one(self, sql: str, *values: Any) -> Row | None:
-        with self._lock:
-            row: Row | None = self._connection.execute(sql, values).fetchone()
-            return row
+        rows = self.all(sql, *values)
+        return rows[0] if rows else None
 
     def all(self, sql: str, *values: Any) -> list[Row]:
         with self._lock:
@@ -101,7 +96,7 @@ class State:
             return self._connection.execute(sql, values).lastrowid or 0
 
     def forget_old(self) -> None:
-        """Drop what nobody asks for any more: requests after a day, deliveries after three, as GitHub does."""
+        """Drop requests after a day, and deliveries after three, as GitHub does."""
         at = time.time()
         self.run("DELETE FROM request WHERE at < ?", at - 86_400)
         self.run("DELETE FROM delivery WHERE delivered_at < ?", timestamp(at - 3 * 86_400))

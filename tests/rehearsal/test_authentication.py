@@ -40,9 +40,7 @@ def test_a_repository_without_the_app_has_no_installation(installed: Installed) 
         ({"iat": int(time.time()) + 3600}, "'Issued at' claim ('iat') must be an Integer"),
     ],
 )
-def test_a_jwt_with_the_wrong_times_is_refused(
-    installed: Installed, claims: dict[str, Any], words: str
-) -> None:
+def test_a_jwt_with_the_wrong_times_is_refused(installed: Installed, claims: dict[str, Any], words: str) -> None:
     answer = installed.shop.client(installed.jwt(**claims))("GET", "app")
     assert answer.status_code == 401
     assert answer.json()["message"].startswith(words)
@@ -72,9 +70,7 @@ def test_an_installation_token_lasts_an_hour_and_reaches_what_it_names(installed
     narrow = installed.shop.client(minted["token"])
     assert narrow("GET", "repos/acme/other").status_code == 404
     assert installed.client()("GET", "repos/acme/other").status_code == 200
-    assert [found["full_name"] for found in narrow.read("installation/repositories")["repositories"]] == [
-        NAME
-    ]
+    assert [found["full_name"] for found in narrow.read("installation/repositories")["repositories"]] == [NAME]
 
 
 def test_an_installation_token_lacks_what_was_not_granted(installed: Installed) -> None:
@@ -84,12 +80,8 @@ def test_an_installation_token_lacks_what_was_not_granted(installed: Installed) 
     assert reader("GET", f"{REPOSITORY}/pulls").status_code == 200
 
 
-@pytest.mark.parametrize(
-    "narrowed", [{"repositories": ["nowhere"]}, {"permissions": {"administration": "write"}}]
-)
-def test_a_token_for_more_than_the_installation_has_is_refused(
-    installed: Installed, narrowed: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize("narrowed", [{"repositories": ["nowhere"]}, {"permissions": {"administration": "write"}}])
+def test_a_token_for_more_than_the_installation_has_is_refused(installed: Installed, narrowed: dict[str, Any]) -> None:
     path = f"app/installations/{installed.installation}/access_tokens"
     assert installed.itself("POST", path, **narrowed).status_code == 422
 

@@ -63,9 +63,7 @@ def test_the_latest_check_run_of_each_name_counts(shop: Shop, installed: Install
     runs = f"repos/{NAME}/check-runs"
     first = ci("POST", runs, name="tests", head_sha=head).json()
     assert (first["status"], first["conclusion"]) == ("queued", None)
-    failed = ci(
-        "PATCH", f"{runs}/{first['id']}", conclusion="failure", output={"title": "2 failed", "summary": "x"}
-    )
+    failed = ci("PATCH", f"{runs}/{first['id']}", conclusion="failure", output={"title": "2 failed", "summary": "x"})
     assert (failed.json()["status"], failed.json()["output"]["title"]) == ("completed", "2 failed")
     ci("POST", runs, name="tests", head_sha=head, conclusion="success")
     listed = shop.owner.read(f"repos/{NAME}/commits/topic/check-runs")
@@ -86,6 +84,11 @@ def test_statuses_combine_and_none_is_pending(shop: Shop, head: str) -> None:
     shop.owner("POST", f"repos/{NAME}/statuses/{head}", state="success", context="lint")
     found = shop.owner.read(combined)
     assert (found["state"], found["total_count"]) == ("success", 1)
+
+
+def test_an_unknown_path_or_method_is_not_found(shop: Shop) -> None:
+    for method, path in (("GET", f"repos/{NAME}/nothing"), ("PUT", f"repos/{NAME}/pulls"), ("GET", "nothing/at/all")):
+        assert shop.owner(method, path).json()["message"] == "Not Found"
 
 
 def test_an_issue_shares_its_numbers_with_pull_requests(shop: Shop) -> None:

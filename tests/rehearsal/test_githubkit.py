@@ -15,9 +15,7 @@ SHOP = ("acme", "shop")
 
 
 def kit(shop: Shop, auth: Any) -> GitHub[Any]:
-    return GitHub(
-        auth, base_url=shop.github.url, timeout=10, auto_retry=False, http_cache=False, trust_env=False
-    )
+    return GitHub(auth, base_url=shop.github.url, timeout=10, auto_retry=False, http_cache=False, trust_env=False)
 
 
 async def test_a_pull_request_from_app_to_merge(installed: Installed) -> None:
@@ -72,9 +70,7 @@ async def test_a_later_api_version_keeps_the_merge_commit_to_itself(shop: Shop) 
     assert "merge_commit_sha" not in pull
     assert "assignee" not in pull
     older = {"X-GitHub-Api-Version": "2022-11-28"}
-    assert (
-        "merge_commit_sha" in (await github.arequest("GET", "/repos/acme/shop/pulls/1", headers=older)).json()
-    )
+    assert "merge_commit_sha" in (await github.arequest("GET", "/repos/acme/shop/pulls/1", headers=older)).json()
 
 
 async def test_limits_are_told_apart(shop: Shop) -> None:
@@ -102,15 +98,11 @@ async def test_the_rest_of_what_a_forge_needs(installed: Installed) -> None:
     comment = (await github.rest.issues.async_create_comment(*SHOP, 1, body="One")).parsed_data
     await github.rest.issues.async_update_comment(*SHOP, comment.id, body="Two")
     await github.rest.pulls.async_create_review(*SHOP, 1, event="COMMENT", body="Hm")
-    await github.rest.checks.async_create(
-        *SHOP, data={"name": "tests", "head_sha": head, "conclusion": "success"}
-    )
+    await github.rest.checks.async_create(*SHOP, data={"name": "tests", "head_sha": head, "conclusion": "success"})
     runs = (await github.rest.checks.async_list_for_ref(*SHOP, head)).parsed_data
     assert [(run.name, run.conclusion) for run in runs.check_runs] == [("tests", "success")]
     assert (await github.rest.repos.async_get_branch(*SHOP, "topic")).parsed_data.commit.sha == head
-    assert (
-        await github.rest.repos.async_get_combined_status_for_ref(*SHOP, head)
-    ).parsed_data.state == "pending"
+    assert (await github.rest.repos.async_get_combined_status_for_ref(*SHOP, head)).parsed_data.state == "pending"
     permission = await github.rest.repos.async_get_collaborator_permission_level(*SHOP, "bob")
     assert permission.parsed_data.permission == "write"
     reviews = await github.rest.pulls.async_list_reviews(*SHOP, 1)

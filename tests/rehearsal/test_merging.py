@@ -9,14 +9,13 @@ import pytest
 from rehearsal.git import Bare
 from rehearsal.server import Rehearsal
 from rehearsal.state import State
-from tests.rehearsal.conftest import NAME, Installed, Shop
+from tests.rehearsal.conftest import NAME, Installed, Shop, git
 
 MERGE = f"repos/{NAME}/pulls/1/merge"
 
 
 def log(shop: Shop) -> list[str]:
-    shop.git("fetch", "--quiet", "origin")
-    return shop.git("log", "--format=%s", "origin/main").splitlines()
+    return git(shop.bare, "log", "--format=%s", "main").splitlines()
 
 
 def test_a_merge_commit_lands_on_the_base(shop: Shop) -> None:
@@ -41,7 +40,7 @@ def test_a_squash_leaves_one_commit(shop: Shop) -> None:
     answer = shop.owner("PUT", MERGE, merge_method="squash", commit_title="Both")
     assert shop.pull(1)["merge_commit_sha"] == answer.json()["sha"] == shop.tip("main")
     assert log(shop) == ["Both", "Initial commit"]
-    assert shop.git("ls-tree", "--name-only", "origin/main").split() == [
+    assert git(shop.bare, "ls-tree", "--name-only", "main").split() == [
         "README.md",
         "a.txt",
         "b.txt",
@@ -56,7 +55,7 @@ def test_a_rebase_replays_each_commit(shop: Shop) -> None:
     shop.push("main", {"c.txt": "c"})
     assert shop.owner("PUT", MERGE, merge_method="rebase").status_code == 200
     assert log(shop) == ["Change b.txt", "Change a.txt", "Change c.txt", "Initial commit"]
-    assert shop.git("log", "-1", "--format=%an %ce", "origin/main") == "Ada noreply@github.com"
+    assert git(shop.bare, "log", "-1", "--format=%an %ce", "main") == "Ada noreply@github.com"
 
 
 def test_a_stale_sha_is_refused_and_nothing_moves(shop: Shop) -> None:
@@ -94,7 +93,9 @@ def test_a_method_that_the_repository_forbids_is_refused(shop: Shop) -> None:
 
 def test_required_checks_and_reviews_hold_a_merge_back(shop: Shop, installed: Installed) -> None:
     shop.github.scene.protect(NAME, "main", checks=["tests"], reviews=1)
-    head = shop.open("topic")["head"]["sha"]
+    pull = shop.open("topic")
+    head = pull["head"]["sha"]
+    assert pull["mergeable_state"] == "blocked"
     refused = shop.owner("PUT", MERGE)
     assert (refused.status_code, refused.json()["message"]) == (
         405,
@@ -103,9 +104,9 @@ def test_required_checks_and_reviews_hold_a_merge_back(shop: Shop, installed: In
     ci = installed.client()
     ci("POST", f"repos/{NAME}/check-runs", name="tests", head_sha=head, conclusion="success")
     refused = shop.owner("PUT", MERGE)
-    assert (
-        refused.json()["message"] == "At least 1 approving review is required by reviewers with write access."
-    )
+    assert refused.json()["message"] == "At least 1 approving review is required by reviewers with write access."
+    shop.person("mallory")("POST", f"repos/{NAME}/pulls/1/reviews", event="APPROVE")
+    assert shop.owner("PUT", MERGE).status_code == 405
     shop.person("bob", "write")("POST", f"repos/{NAME}/pulls/1/reviews", event="APPROVE")
     assert shop.owner("PUT", MERGE).status_code == 200
 
@@ -135,7 +136,7 @@ def test_a_merge_that_was_cut_off_by_a_crash_is_found_at_the_next_start(shop: Sh
     folder = shop.github.folder
     shop.github.stop()
     state = State(folder)
-    bare = Bare(folder / "repositories" / "1.git")
+    bare = Bare(shop.bare)
     base = bare.branches()["main"]
     landed = (
         bare.rebased(base, head)

@@ -84,9 +84,7 @@ def test_a_branch_without_new_commits_opens_nothing(shop: Shop) -> None:
 )
 def test_an_unknown_head_or_base_is_named(shop: Shop, head: str, base: str, fields: list[str]) -> None:
     answer = shop.owner("POST", PULLS, title="Lost", head=head, base=base)
-    assert problems(answer) == [
-        {"resource": "PullRequest", "field": name, "code": "invalid"} for name in fields
-    ]
+    assert problems(answer) == [{"resource": "PullRequest", "field": name, "code": "invalid"} for name in fields]
 
 
 def test_a_branch_with_another_history_is_refused(shop: Shop) -> None:
@@ -255,9 +253,7 @@ def test_labels_assignees_and_reviewers_come_later(shop: Shop) -> None:
     shop.open("topic")
     shop.github.scene.collaborator(NAME, "bob")
     owner = shop.owner
-    assert [
-        label["name"] for label in owner("POST", f"repos/{NAME}/issues/1/labels", labels=["new"]).json()
-    ] == ["new"]
+    assert [label["name"] for label in owner("POST", f"repos/{NAME}/issues/1/labels", labels=["new"]).json()] == ["new"]
     owner("POST", f"repos/{NAME}/issues/1/assignees", assignees=["bob", "nobody"])
     owner("POST", f"{PULLS}/1/requested_reviewers", reviewers=["bob"])
     assert owner("POST", f"{PULLS}/1/requested_reviewers", reviewers=["nobody"]).status_code == 422

@@ -148,9 +148,7 @@ def test_everything_can_be_set_up_over_http(tmp_path: Path, ear: Ear) -> None:
         ("tokens", {"name": "acme"}, "unexpected keyword argument 'name'"),
     ],
 )
-def test_a_set_up_that_cannot_be_says_why(
-    rehearsal: Rehearsal, path: str, body: dict[str, Any], words: str
-) -> None:
+def test_a_set_up_that_cannot_be_says_why(rehearsal: Rehearsal, path: str, body: dict[str, Any], words: str) -> None:
     answer = httpx.post(
         f"{rehearsal.url}_rehearsal/{path}",
         json=body,

@@ -55,7 +55,7 @@ def main(source: Path) -> None:
             {
                 "source": "@octokit/openapi, generated/api.github.com.json",
                 "version": description["info"]["version"],
-                "license": "MIT",
+                "license": "MIT, Copyright (c) 2020 Octokit contributors; see LICENSE beside this file",
                 "operations": operations,
                 "schemas": {name: _plain(components["schemas"][name]) for name in sorted(needed)},
             },
