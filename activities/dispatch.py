@@ -15,6 +15,7 @@ from typing import TypeVar
 from temporalio import activity
 from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.service import RPCError, RPCStatusCode
 
 from domain.identity import TASK_QUEUE, heartbeat_workflow_id, plan_workflow_id, task_workflow_id
 from domain.publication import EnsureTasks, OwnerRef, PlanRef, TaskRef
@@ -43,6 +44,15 @@ class Dispatch:
     async def ensure_heartbeat(self, owner: str) -> None:
         """Start or nudge an owner's heartbeat. A repeat nudges once more, which changes nothing."""
         await self._ensure("HeartbeatWorkflow", OwnerRef(owner), heartbeat_workflow_id(owner), owner, wake=True)
+
+    @activity.defn
+    async def wake(self, workflow_id: str) -> None:
+        """Hint that a workflow should look again, if it runs. A repeat hints once more, which changes nothing."""
+        try:
+            await self.client.get_workflow_handle(workflow_id).signal("look_again")
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
 
     async def _ensure_task(self, ref: TaskRef, *, wake: bool) -> None:
         await self._ensure("TaskWorkflow", ref, task_workflow_id(ref.task_id), ref.title or ref.task_id, wake=wake)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from sqlalchemy import Connection
 from temporalio import activity
 
 from domain.decision import Reply
@@ -72,9 +73,7 @@ class Facts:
     def load_task(self, task_id: str) -> TaskFacts:
         """Everything a task's workflow goes by. A read."""
         with self.store.read() as connection:
-            task = tasks.load_task(connection, task_id, activity.info().current_attempt_scheduled_time)
-        # The text is for the run, and is loaded there: it need not go through the history at every turn.
-        return replace(task, body="")
+            return _facts_of(connection, task_id)
 
     @activity.defn
     def begin_run(self, order: BeginRun) -> RunFacts:
@@ -126,11 +125,12 @@ class Facts:
             if seq != order.seen and not receipts.seq_of_key(connection, first.chain, first.key):
                 return MovesReply(state=state, fresh=False)
             moved = moves.move(connection, *order.moves, incarnation=self.incarnation)
+            after = _facts_of(connection, task) if moved[0].fresh else None
         # Of a group that was refused, the one answer is the refusal; its subject may be another than the first.
         last = moved[-1]
         if last.refused:
             return MovesReply(state="", fresh=False, refused=last.refused)
-        return MovesReply(state=moved[0].state or "", fresh=moved[0].fresh)
+        return MovesReply(state=moved[0].state or "", fresh=moved[0].fresh, task=after)
 
     @activity.defn
     def owners_with_work(self, _: None) -> list[str]:
@@ -146,3 +146,9 @@ class Facts:
         first reply are kept alive by the next whole beat.
         """
         return dispatch.beat(self.store, order, self.policy, self.incarnation)
+
+
+def _facts_of(connection: Connection, task_id: str) -> TaskFacts:
+    """The task, without its text: that is for the run, and need not go through the history at every turn."""
+    now = activity.info().current_attempt_scheduled_time
+    return replace(tasks.load_task(connection, task_id, now), body="")

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -16,22 +18,22 @@ from temporalio import activity
 
 from activities.patience import in_thread
 from activities.supervision import workspace_of
-from domain.errors import NotFound, Superseded, Unavailable
+from domain.errors import NotFound, Superseded, Unavailable, WatchbillError
 from domain.identity import branch_of, digest
 from domain.lifecycle import Move
 from domain.publication import PushOrder
 from domain.pull import Push
 from domain.run import Collected, Role, RunEvent, RunFacts
-from domain.task import TaskFacts, TaskState
 from domain.scope import outside
+from domain.task import TaskFacts, TaskState
 from forge.collect import Work
+from forge.git import Auth
 from forge.mirror import Mirror
 from forge.port import Forge
 from forge.text import message
 from runtimes.folder import Live, RunFolder
 from store import moves, tasks
 from store.database import Store
-
 
 SHOWN_STRAYS = 20
 """How many paths outside the plan's scope are named; a codemod may touch thousands."""
@@ -53,6 +55,7 @@ class Workspaces:
     forge: Forge
     home: Path
     incarnation: int
+    _addresses: dict[str, str] = field(default_factory=dict)
 
     @activity.defn
     async def prepare_workspace(self, run_id: str) -> None:
@@ -65,14 +68,17 @@ class Workspaces:
         if not run.live or self._prepared(run) is not None:
             return
         mirror = Mirror(self.home, task.repository)
+        if run.role is Role.CHECK:
+            # What our own run made is here; what somebody else pushed may not be yet.
+            if not await in_thread(mirror.has, task.head_sha):
+                await self._fetch(mirror, task)
+            await in_thread(mirror.checkout, workspace_of(self.home, run), task.head_sha)
+            self._write_prepared(run, Prepared(task.head_sha, task.base_sha))
+            return
         heads = await self._fetch(mirror, task)
         base_sha = heads[task.base]
         if base_sha is None:
             raise NotFound(f"{task.repository} has no branch {task.base}")
-        if run.role is Role.CHECK:
-            await in_thread(mirror.checkout, workspace_of(self.home, run), task.head_sha)
-            self._write_prepared(run, Prepared(task.head_sha, base_sha))
-            return
         await in_thread(self._make_room, mirror, run)
         start = await in_thread(_start_of, mirror, task, base_sha, heads.get(branch_of(task.id)))
         await in_thread(
@@ -127,10 +133,9 @@ class Workspaces:
         A repeat finds the branch at the commit already; a response that was lost is not pushed twice.
         """
         task = await asyncio.to_thread(self._current, order)
-        repository = await self.forge.repository(task.repository)
-        auth = await self.forge.push_auth(task.repository)
         mirror = Mirror(self.home, task.repository)
-        return await in_thread(mirror.push, repository.clone_url, auth, branch_of(task.id), order.sha, task.pushed_sha)
+        async with self._remote(task) as (url, auth):
+            return await in_thread(mirror.push, url, auth, branch_of(task.id), order.sha, task.pushed_sha)
 
     @activity.defn
     async def clear_away(self, task_id: str) -> None:
@@ -148,9 +153,23 @@ class Workspaces:
             await in_thread(mirror.discard, folder / "author", task_id=task_id, run_id=owner)
 
     async def _fetch(self, mirror: Mirror, task: TaskFacts) -> dict[str, str | None]:
-        repository = await self.forge.repository(task.repository)
-        auth = await self.forge.push_auth(task.repository)
-        return await in_thread(mirror.fetch, repository.clone_url, auth, task.base, branch_of(task.id))
+        async with self._remote(task) as (url, auth):
+            return await in_thread(mirror.fetch, url, auth, task.base, branch_of(task.id))
+
+    @asynccontextmanager
+    async def _remote(self, task: TaskFacts) -> AsyncIterator[tuple[str, Auth]]:
+        """Where git finds the task's repository, and the credentials for it.
+
+        The forge is asked for the address once, and again after git could not do with it.
+        """
+        name = task.repository
+        if name not in self._addresses:
+            self._addresses[name] = (await self.forge.repository(name)).clone_url
+        try:
+            yield self._addresses[name], await self.forge.push_auth(name)
+        except WatchbillError:
+            self._addresses.pop(name, None)
+            raise
 
     def _make_room(self, mirror: Mirror, run: RunFacts) -> None:
         """Take the previous run's tree out of the way, once nothing of it lives and its work is preserved.

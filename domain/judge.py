@@ -159,10 +159,14 @@ def after_push(task: TaskFacts, push: Push) -> Answer | None:
         TaskEvent.BRANCH_MOVED,
         push.sha or "deleted",
         note,
-        # The next push leases on what is there now, which the next run has built upon.
-        {"pushed_sha": push.sha, "foreign_commits": bool(push.sha), "fresh_start": False}
-        # Where the branch was deleted, the same tree again is what is wanted.
-        | ({} if push.sha else {"last_tree_sha": ""}),
+        {
+            # The next push leases on what is there now, which the next run has built upon.
+            "pushed_sha": push.sha,
+            "foreign_commits": bool(push.sha),
+            "fresh_start": False,
+            # Nothing was wrong with the tree, so the next run may well leave the same one.
+            "last_tree_sha": "",
+        },
     )
 
 

@@ -11,7 +11,7 @@ from domain.heartbeat import HeartbeatPolicy
 from domain.lifecycle import Move
 from domain.pull import Repository
 from domain.run import Role
-from domain.task import TaskState
+from domain.task import TaskFacts, TaskState
 
 
 @dataclass(frozen=True)
@@ -131,11 +131,15 @@ class Moves:
 
 @dataclass(frozen=True)
 class MovesReply:
-    """The state that holds after the moves; empty when `refused` says why the table did not allow them."""
+    """The state that holds after the moves; empty when `refused` says why the table did not allow them.
+
+    `task` is the task as it stands after moves that were made now, for its workflow to go on from.
+    """
 
     state: str
     fresh: bool
     refused: str = ""
+    task: TaskFacts | None = None
 
 
 @dataclass(frozen=True)

@@ -168,17 +168,19 @@ class Question:
 class TaskFacts:
     """Everything the task's workflow needs to know, loaded from the graph in one read.
 
-    `seq` is the task's last receipt. `round` counts entries into a step that repeats work, and is
-    part of every key that such a step makes. `epoch` fences: it rises with every run that is begun
-    or declared lost. `allowed_runs` is how many author runs may have been begun in all before a
-    person is asked. `pushed_sha` is the last commit we pushed, `proven_sha` the commit for which the
-    policy's evidence is complete, `approved_sha` the one a person approved. `note` is what the next
-    run must know (what failed, what a person answered). `runs` holds this round's runs, and any that
-    lives still, in order of their start; `runs_begun` counts the author's over all rounds; `last_tree_sha` is the tree of the
-    previous round's result, for the breaker on no progress. `latest_work` is the commit that
-    the newest collected author run of any round left. `host` is where `head_sha` was made.
-    `foreign_commits` says that the branch carries commits which are not ours; `fresh_start` that the
-    next run begins from the base instead of from the branch.
+    `seq` is the task's last receipt; `round` counts entries into a step that repeats work, and is part
+    of every key that such a step makes; `epoch` is the newest run's, and fences older ones.
+
+    Runs: `runs` holds this round's, and any that lives still, in order of their start; `runs_begun`
+    counts the author's over all rounds, of which `allowed_runs` may be begun before a person is asked.
+
+    Commits: `head_sha` is what the task stands at, made on `host`; `latest_work` what the newest
+    collected author run of any round left; `pushed_sha` what we last put on the branch, `proven_sha`
+    for which the policy's evidence is complete, `approved_sha` which a person approved.
+    `last_tree_sha` is the tree of the round before, for the breaker on no progress.
+
+    `note` is what the next run must know; `foreign_commits` that the branch carries commits which are
+    not ours; `fresh_start` that the next run begins from the base instead of from the branch.
     """
 
     id: str

@@ -271,9 +271,7 @@ def reap_orphans(runs: Path) -> dict[str, int]:
     once whoever asks for the run comes by. Blocks like `RunFolder.reap` for each such folder.
     """
     folders = sorted(path for path in runs.iterdir() if path.is_dir()) if runs.exists() else []
-    return {
-        path.name: RunFolder(path).reap() for path in folders if isinstance(RunFolder(path).status(), Dead)
-    }
+    return {path.name: RunFolder(path).reap() for path in folders if isinstance(RunFolder(path).status(), Dead)}
 
 
 def require_linux() -> None:

@@ -34,7 +34,5 @@ def host_id(home: Path) -> str:
             draft.unlink()
     found = path.read_text().strip()
     if not _ID.fullmatch(found):
-        raise WatchbillError(
-            f"{path} holds no host id (12 hex digits): restore it, or delete it for a new one."
-        )
+        raise WatchbillError(f"{path} holds no host id (12 hex digits): restore it, or delete it for a new one.")
     return found

@@ -18,9 +18,7 @@ class Shell:
         """WatchbillError when the task has no such block: a plan with such a task is refused earlier."""
         block = shell_block(job.task_body)
         if block is None:
-            raise WatchbillError(
-                f"The task {job.task_title!r} has no fenced sh block: there is nothing to run."
-            )
+            raise WatchbillError(f"The task {job.task_title!r} has no fenced sh block: there is nothing to run.")
         interpreter, script = block
         env = private_environment(job)
         file = job.folder / "script"

@@ -4,42 +4,57 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from io import TextIOWrapper
 from typing import NoReturn
 
 
 def main() -> NoReturn:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A terminal that cannot show a character is no reason to fail.
+            stream.reconfigure(errors="backslashreplace")
     leave(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command to its exit code."""
+    json = "--json" in arguments
     match [each for each in arguments if each != "--json"]:
         case ["--version"]:
             from importlib.metadata import version
 
             print(f"watchbill {version('watchbill')}")
             return 0
+        # Editors and hooks run these at every save and every prompt, and the command line's parser
+        # would take longer than they do. Whatever has another form is for the parser.
         case ["check", file] if not file.startswith("-"):
-            # Editors and commit hooks run this at every save, and the command line's parser alone
-            # takes longer than the check.
-            return _check(file, json="--json" in arguments)
+            return _quickly(lambda: _check(file, json), json)
+        case ["status", *plan] if len(plan) < 2 and not "".join(plan).startswith("-"):
+            return _quickly(lambda: _status("".join(plan), json), json)
     from starter.app import run_command
 
     return run_command(arguments)
 
 
-def _check(file: str, *, json: bool) -> int:
-    from pathlib import Path
-
+def _quickly(command: Callable[[], int], json: bool) -> int:
     from starter.failing import guarded
 
-    def check() -> int:
-        from starter.checking import check
+    return guarded(command, json=json)
 
-        return check(Path(file), json=json)
 
-    return guarded(check, json=json)
+def _check(file: str, json: bool) -> int:
+    from pathlib import Path
+
+    from starter.checking import check
+
+    return check(Path(file), json=json)
+
+
+def _status(plan: str, json: bool) -> int:
+    from starter import watching
+
+    return watching.status(plan, wait=False, json=json) if plan else watching.list_plans(json=json)
 
 
 def leave(code: int) -> NoReturn:

@@ -52,7 +52,7 @@ COMMANDS: dict[Command, tuple[str, ...]] = {
     ),
     reading.audit: ("watchbill audit", "watchbill audit faster-cold-start --json"),
     doctor.doctor: ("watchbill doctor", "watchbill doctor --json"),
-    doors.up: ("watchbill up", "watchbill up --stand-in"),
+    doors.up: ("watchbill up", "watchbill up --stand-in acme/shop=../shop"),
     doors.worker: ("watchbill worker",),
     doors.webhooks: ("watchbill webhooks",),
     doors.relay: ("watchbill relay",),
@@ -95,9 +95,7 @@ def watchbill(
 
 
 for _command, _examples in COMMANDS.items():
-    app.command(epilog="\b\n" + "\n".join(("Examples:", *(f"  {example}" for example in _examples))))(
-        _command
-    )
+    app.command(epilog="\b\n" + "\n".join(("Examples:", *(f"  {example}" for example in _examples))))(_command)
 
 
 def run_command(arguments: Sequence[str]) -> int:

@@ -1,6 +1,8 @@
 """Temporal, as far as a person's commands need it: publish, decide, look, and list.
 
-Workflows are called by name, so that no command imports what they are made of.
+Workflows are called by name, so that no command imports what they are made of. What is exchanged with
+them are dataclasses of texts and numbers, which Temporal's own converter spells as the worker's pydantic
+does; it saves every command the import of pydantic.
 """
 
 from __future__ import annotations
@@ -9,9 +11,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.errordetails.v1 import NamespaceNotFoundFailure
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, DescribeTaskQueueRequest
@@ -24,14 +27,12 @@ from temporalio.client import (
     WorkflowUpdateRPCTimeoutOrCancelledError,
 )
 from temporalio.common import SearchAttributeKey, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import ApplicationError
+from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError, RPCStatusCode
 
-from domain.decision import Decision, DecisionKind, Reply
 from domain.errors import NotFound, Unavailable
 from domain.identity import TASK_QUEUE, plan_workflow_id
-from domain.publication import PlanRef, Publish
 from domain.view import PlanView
 from starter.exits import BY_ERROR, CommandFailed, Exit
 from starter.settings import DEFAULT_ADDRESS, Settings
@@ -52,7 +53,18 @@ PLAN = SearchAttributeKey.for_keyword("WatchbillPlan")
 STATE = SearchAttributeKey.for_keyword("WatchbillState")
 NEEDS_PERSON = SearchAttributeKey.for_bool("WatchbillNeedsPerson")
 
+_NOBODY_ANSWERED = (
+    RPCStatusCode.DEADLINE_EXCEEDED,
+    RPCStatusCode.CANCELLED,
+    # Nobody has polled the queue for minutes, so the server does not even wait.
+    RPCStatusCode.FAILED_PRECONDITION,
+)
+
 T = TypeVar("T")
+
+if TYPE_CHECKING:
+    from domain.decision import Decision, Reply
+    from domain.publication import Publish
 
 
 class NoWorker(Unavailable):
@@ -82,8 +94,9 @@ class Temporal:
         options = _options(settings)
         address = options["target_host"]
         try:
-            connecting = Client.connect(**options, data_converter=pydantic_data_converter)
-            return cls(await asyncio.wait_for(connecting, CONNECT), address)
+            # The client's core would log to standard output, between the lines of JSON.
+            silent = Runtime(telemetry=TelemetryConfig(logging=None))
+            return cls(await asyncio.wait_for(Client.connect(**options, runtime=silent), CONNECT), address)
         except (RuntimeError, TimeoutError, RPCError) as error:
             raise Unavailable(
                 f"Temporal does not answer at {address}; start it with `watchbill up`, "
@@ -96,12 +109,12 @@ class Temporal:
 
     async def publish(self, plan_id: str, publish: Publish) -> Reply:
         """Publish a document; raises CommandFailed with what a worker found wrong."""
-        return await self._update("publish", publish, PlanRef(plan_id, publish.owner))
+        return await self._update("publish", publish, plan_id, publish.owner)
 
     async def decide(self, decision: Decision, owner: str) -> Reply:
         """Hand a person's decision over and wait for what it came to."""
-        update = "confirm" if decision.kind is DecisionKind.CONFIRM else "decide"
-        return await self._update(update, decision, PlanRef(decision.plan_id, owner))
+        update = "confirm" if decision.kind == "confirm" else "decide"
+        return await self._update(update, decision, decision.plan_id, owner)
 
     async def view(self, plan_id: str) -> PlanView | None:
         """The plan as its workflow saw it last; None when it has seen none.
@@ -119,9 +132,7 @@ class Temporal:
         except (WorkflowQueryFailedError, WorkflowQueryRejectedError) as error:
             raise NoWorker(f"the plan's workflow cannot answer: {error}") from error
         except RPCError as error:
-            if error.status in (RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED):
-                raise self._no_worker() from error
-            if error.status is RPCStatusCode.FAILED_PRECONDITION:
+            if error.status in _NOBODY_ANSWERED:
                 raise self._no_worker() from error
             raise self._told(error) from error
         return answer
@@ -156,9 +167,7 @@ class Temporal:
             task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
         )
         try:
-            answer = await self._client.workflow_service.describe_task_queue(
-                request, timeout=timedelta(seconds=LOOK)
-            )
+            answer = await self._client.workflow_service.describe_task_queue(request, timeout=timedelta(seconds=LOOK))
         except RPCError as error:
             raise self._told(error) from error
         return [poller.identity for poller in answer.pollers]
@@ -178,21 +187,21 @@ class Temporal:
         """The id of the namespace, made with the server's database: it tells Temporals apart."""
         request = DescribeNamespaceRequest(namespace=self._client.namespace)
         try:
-            answer = await self._client.workflow_service.describe_namespace(
-                request, timeout=timedelta(seconds=LOOK)
-            )
+            answer = await self._client.workflow_service.describe_namespace(request, timeout=timedelta(seconds=LOOK))
         except RPCError as error:
             raise self._told(error) from error
         return answer.namespace_info.id
 
-    async def _update(self, update: str, argument: Publish | Decision, ref: PlanRef) -> Reply:
+    async def _update(self, update: str, argument: Publish | Decision, plan_id: str, owner: str) -> Reply:
         """Update-with-start: it does not matter whether the plan's workflow lives, ended or is forgotten."""
+        from domain.decision import Reply
+        from domain.publication import PlanRef
 
         def call() -> Awaitable[Reply]:
             start: WithStartWorkflowOperation[Any, Any] = WithStartWorkflowOperation(
                 "PlanWorkflow",
-                ref,
-                id=plan_workflow_id(ref.plan_id),
+                PlanRef(plan_id, owner),
+                id=plan_workflow_id(plan_id),
                 task_queue=TASK_QUEUE,
                 id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
@@ -241,6 +250,11 @@ class Temporal:
         )
 
     def _told(self, error: RPCError) -> Exception:
+        if _no_namespace(error):
+            return Unavailable(
+                f"Temporal at {self.address} has no namespace {self._client.namespace}; correct "
+                "WATCHBILL_TEMPORAL_NAMESPACE"
+            )
         if error.status is RPCStatusCode.NOT_FOUND:
             return NotFound(f"Temporal at {self.address} does not know it: {error.message}")
         return Unavailable(f"Temporal at {self.address} did not answer: {error.message}")
@@ -255,16 +269,19 @@ def failure_of(error: BaseException) -> CommandFailed:
             said = cause
         cause = getattr(cause, "cause", None)
     if said is None:
-        return CommandFailed(
-            Exit.UNREACHABLE, f"the worker could not do it: {getattr(error, 'cause', error)}"
-        )
+        return CommandFailed(Exit.UNREACHABLE, f"the worker could not do it: {getattr(error, 'cause', error)}")
     return CommandFailed(BY_ERROR.get(said.type or "", Exit.REFUSED), said.message)
+
+
+def _no_namespace(error: RPCError) -> bool:
+    status = error.grpc_status
+    return any(detail.Is(NamespaceNotFoundFailure.DESCRIPTOR) for detail in status.details)
 
 
 def _ended_meanwhile(error: WorkflowUpdateFailedError | RPCError) -> bool:
     """Whether the workflow ended between the call's arrival and its handling; a repeat starts a new one."""
     if isinstance(error, RPCError):
-        return error.status is RPCStatusCode.NOT_FOUND
+        return error.status is RPCStatusCode.NOT_FOUND and not _no_namespace(error)
     return isinstance(error.cause, ApplicationError) and error.cause.type == "AcceptedUpdateCompletedWorkflow"
 
 

@@ -66,9 +66,7 @@ async def _rebuild(settings: Settings) -> Exit:
         newest = newest_incarnation(connection)
         number = incarnation_of(connection, namespace, datetime.now(UTC))
     if newest is not None and number < newest.number:
-        raise Superseded(
-            f"another Temporal, number {newest.number}, has taken over from this one, number {number}"
-        )
+        raise Superseded(f"another Temporal, number {newest.number}, has taken over from this one, number {number}")
     if newest is not None and newest.temporal_id == namespace:
         say(f"the graph belongs to this Temporal already, as number {number}")
     else:

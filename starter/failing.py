@@ -15,6 +15,8 @@ def guarded(command: Callable[[], int | None], *, json: bool) -> int:
     """The command's exit code, or that of what went wrong, which is then said on stderr."""
     try:
         return int(command() or Exit.DONE)
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone, as `head` does.
         return Exit.DONE

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from domain.errors import Unavailable
 from domain.view import Happening, PlanView
 from starter.hints import Waiting, waiting
-from starter.options import Until
+from starter.until import Until
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.3, 2.0
 """Seconds between two looks: the first as long as something happens, the last when nothing does."""

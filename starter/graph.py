@@ -21,9 +21,7 @@ def opened(settings: Settings) -> Iterator[Store]:
     file = sqlite_file(settings.store_url)
     if file is not None and not file.exists():
         # SQLite would make an empty one.
-        raise Unavailable(
-            f"there is no store at {file}; `watchbill up` makes one, WATCHBILL_STORE_URL names another"
-        )
+        raise Unavailable(f"there is no store at {file}; `watchbill up` makes one, WATCHBILL_STORE_URL names another")
     from store.database import open_store
 
     store = open_store(settings.store_url)

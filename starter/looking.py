@@ -67,6 +67,4 @@ class Lookout:
 
 def no_such_plan(settings: Settings, plan_id: str) -> NotFound:
     slug = plan_id.rpartition("-")[0]
-    return NotFound(
-        f"{settings.owner} has no plan {slug} ({plan_id}); publish one with `watchbill submit FILE`"
-    )
+    return NotFound(f"{settings.owner} has no plan {slug} ({plan_id}); publish one with `watchbill submit FILE`")

@@ -6,7 +6,6 @@ when it is run.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -20,10 +19,3 @@ PlanOrTask = Annotated[
     typer.Argument(metavar="PLAN|TASK", help="A plan's file, slug or id; or a task, as PLAN#2 or its id."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-
-
-class Until(StrEnum):
-    """When to stop watching: once the plan has ended, or already when a person is needed."""
-
-    ENDED = "ended"
-    PERSON = "person"

@@ -60,8 +60,6 @@ async def _confirm(name: str, digest: str, json: bool) -> Exit:
         if not json:
             show_plan(view)
     if digest and not (found or digest).startswith(digest):
-        raise CommandFailed(
-            Exit.REFUSED, f"the text of {name} is {found[:12]}, not {digest[:12]}; read it first"
-        )
+        raise CommandFailed(Exit.REFUSED, f"the text of {name} is {found[:12]}, not {digest[:12]}; read it first")
     decision = Decision(DecisionKind.CONFIRM, plan, names=found or digest, by=who())
     return tell(name, await temporal.decide(decision, settings.owner), json)

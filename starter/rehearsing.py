@@ -16,12 +16,12 @@ from starter.exits import CommandFailed, Exit
 from starter.following import Over, follow
 from starter.hints import Waiting
 from starter.looking import Lookout
-from starter.options import Until
 from starter.output import note, say
 from starter.reading import load_report, show_report
 from starter.replies import who
 from starter.sources import uncommitted
 from starter.stage import Stage, stage
+from starter.until import Until
 from starter.watching import exit_of, tell_person
 
 
@@ -57,9 +57,7 @@ async def perform(up: Stage, file: Path, text: str, spec: PlanSpec, *, patient: 
     owner, by = up.settings.owner, who()
     temporal = await Temporal.connect(up.settings)
     plan = plan_id(owner, spec.slug)
-    _carried_out(
-        await temporal.publish(plan, Publish(owner, text, spec.repository, spec.base, file.name, by))
-    )
+    _carried_out(await temporal.publish(plan, Publish(owner, text, spec.repository, spec.base, file.name, by)))
     _carried_out(await temporal.decide(Decision(DecisionKind.CONFIRM, plan, names=spec.digest, by=by), owner))
     lookout = Lookout(up.settings, plan, temporal)
     async for news in follow(lookout.look, 0, Until.ENDED):

@@ -10,7 +10,7 @@ from domain.lifecycle import Receipt
 from domain.plan import PlanEvent
 from domain.policy import UNPROVEN
 from domain.run import EvidenceKind, Role
-from domain.task import ENDED, TaskEvent, TaskFacts, TaskState
+from domain.task import ENDED, TaskEvent, TaskFacts
 from domain.view import PlanView, counts
 from starter.hints import waiting
 
@@ -100,7 +100,7 @@ def build(
     for box in view.tasks:
         task = facts.get(box.ordinal)
         if task is None:
-            reports.append(TaskReport(box.ordinal, box.title, box.state))
+            reports.append(TaskReport(box.ordinal, box.title, box.state, waits_for=waits.get(box.ordinal, "")))
             continue
         began, ended = times.get(task.id, (None, None))
         reports.append(
@@ -133,8 +133,7 @@ def to_markdown(report: Report) -> str:
     lines = [
         f"# {_flat(report.title)}",
         "",
-        f"**{report.state}**: "
-        + (", ".join(f"{n} {state}" for state, n in report.counts.items()) or "no boxes"),
+        f"**{report.state}**: " + (", ".join(f"{n} {state}" for state, n in report.counts.items()) or "no boxes"),
         f"in `{report.repository}` on `{report.base}`, merge {report.merge}. Runs are {report.confinement}.",
         "",
         "## What was asked",
@@ -179,9 +178,7 @@ def _task_lines(task: TaskReport) -> list[str]:
 def _checks(task: TaskFacts, seen: Iterable[Seen]) -> Iterable[Check]:
     """The checks of the commit that counts: the proven one, else the last."""
     commit = task.proven_sha or task.head_sha
-    return (
-        each.check for each in seen if each.kind == EvidenceKind.CHECK and each.check.commit_sha == commit
-    )
+    return (each.check for each in seen if each.kind == EvidenceKind.CHECK and each.check.commit_sha == commit)
 
 
 _Times = dict[str, tuple[datetime | None, datetime | None]]
@@ -218,8 +215,3 @@ def _moment(at: datetime | None) -> str:
 def _flat(text: str) -> str:
     """Somebody's words on one line of the report."""
     return " ".join(text.split())[:400]
-
-
-def everything_merged(report: Report) -> bool:
-    """Whether every box ended as asked."""
-    return all(task.state in ("done", TaskState.MERGED, TaskState.NO_CHANGES) for task in report.tasks)

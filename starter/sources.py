@@ -72,9 +72,8 @@ def _git(*arguments: str) -> str:
         env={"PATH": os.environ.get("PATH", os.defpath), **_ENVIRONMENT},
     )
     if done.returncode:
-        raise NotFound(
-            f"git cannot copy it: {done.stderr.strip().splitlines()[-1:] or ['no reason given']}"[:500]
-        )
+        said = done.stderr.strip().splitlines() or ["no reason given"]
+        raise NotFound(f"git cannot copy it: {said[-1]}")
     return done.stdout
 
 

@@ -32,9 +32,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(
-    owner: str, repository: str, source: Path, tell: Callable[[str], None]
-) -> AsyncIterator[Stage]:
+async def stage(owner: str, repository: str, source: Path, tell: Callable[[str], None]) -> AsyncIterator[Stage]:
     """Everything that a plan needs, with a copy of `source` as the repository of that name in the stand-in.
 
     It is told nothing of what this process was told, no address and no credentials, so nothing leaves

@@ -48,16 +48,12 @@ def show_plan(view: PlanView) -> None:
     )  # fmt: skip
     _print(head)
     _print(Text(f"{view.repository} → {view.base} · merge {view.merge} · {view.plan_id}", "dim"))
-    _print(
-        _table(("#", "task", "state", "runs", "pull request"), [_row(task) for task in view.tasks], state=2)
-    )
+    _print(_table(("#", "task", "state", "runs", "pull request"), [_row(task) for task in view.tasks], state=2))
     for task in view.tasks:
         if task.reason and task.state in (TaskState.FAILED, TaskState.CLOSED):
             _print(Text(f"#{task.ordinal} {task.state}: {one_line(task.reason)}"))
     show_waiting(waiting(view))
-    _print(
-        Text(f"{summary(view)}. Runs are {view.confinement}. {view.seq} receipts, {view.head[:12]}.", "dim")
-    )
+    _print(Text(f"{summary(view)}. Runs are {view.confinement}. {view.seq} receipts, {view.head[:12]}.", "dim"))
 
 
 def show_waiting(waits: Iterable[Waiting]) -> None:

@@ -14,9 +14,9 @@ from starter.following import Missing, News, Over, Trouble, follow
 from starter.hints import Waiting, all_merged, waiting
 from starter.looking import Lookout
 from starter.names import plan_named
-from starter.options import Until
 from starter.output import note, one_line, say, say_json
 from starter.settings import Settings
+from starter.until import Until
 
 
 def status(name: str, *, wait: bool, json: bool) -> Exit:
@@ -38,12 +38,7 @@ async def _list(settings: Settings, json: bool) -> Exit:
     elif plans:
         from starter.tables import show_plans
 
-        show_plans(
-            [
-                (each.plan_id, each.state, "needed" if each.needs_person else "", each.started)
-                for each in plans
-            ]
-        )
+        show_plans([(each.plan_id, each.state, "needed" if each.needs_person else "", each.started) for each in plans])
     else:
         say(f"{settings.owner} has no plans at {temporal.address}; publish one with `watchbill submit FILE`")
     return Exit.DONE
@@ -68,9 +63,7 @@ async def _over(lookout: Lookout) -> PlanView:
 def show(view: PlanView, json: bool) -> None:
     """A plan, for whoever asked."""
     if json:
-        say_json(
-            {**asdict(view), "needs_person": view.needs_person, "ended": view.ended, "waiting": waiting(view)}
-        )
+        say_json({**asdict(view), "needs_person": view.needs_person, "ended": view.ended, "waiting": waiting(view)})
     else:
         from starter.tables import show_plan
 

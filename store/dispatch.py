@@ -16,8 +16,8 @@ from sqlalchemy import Connection, select
 from domain.decision import ask, reopen_plan
 from domain.flow import moves_of
 from domain.heartbeat import HeartbeatFacts, HeartbeatPolicy, closed_gate
-from domain.judge import forge_fact
 from domain.identity import plan_of_task
+from domain.judge import forge_fact
 from domain.lifecycle import Move, Moved
 from domain.owner import OwnerState
 from domain.plan import PlanEvent, PlanState
@@ -47,6 +47,7 @@ def beat(store: Store, order: Beat, policy: HeartbeatPolicy, incarnation: int) -
     with store.write() as connection:
         lock_owner(connection, order.owner)
         expire_slots(connection, order.at)
+        inbox.settle_merged(connection, order.owner, order.at)
         statuses = _statuses(connection, order)
         closed, actions = _gate_and_grant(connection, order, statuses, policy)
     woken = [task for plan in statuses for task in _act(store, plan.id, actions, order, incarnation)]

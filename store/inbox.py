@@ -10,6 +10,7 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, exists, func, select, update
 
+from domain.task import TaskState
 from store.database import insert_into
 from store.plain import plain_text
 from store.tables import inbox, plans, tasks
@@ -67,6 +68,13 @@ def mark_handled(connection: Connection, task_id: str, *, before: datetime, at: 
         .values(handled_at=at)
     )
     return connection.execute(query).rowcount
+
+
+def settle_merged(connection: Connection, owner: str, at: datetime) -> None:
+    """Settle every hint about the owner's merged tasks: a merge is for ever, and nothing is left to look at."""
+    merged = select(tasks.c.id).where(tasks.c.owner == owner, tasks.c.state == TaskState.MERGED)
+    query = update(inbox).where(inbox.c.handled_at.is_(None), inbox.c.task_id.in_(merged))
+    connection.execute(query.values(handled_at=at))
 
 
 def settle(connection: Connection, delivery: str, at: datetime) -> bool:

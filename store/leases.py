@@ -134,7 +134,7 @@ def lapsed_leases(connection: Connection, now: datetime, limit: int = 100) -> tu
 
 
 def take_over_host(connection: Connection, host: str, worker: str, boot: str, until: datetime) -> int:
-    """Look after every run of this host from now on: its earlier worker is gone, and only one serves a home."""
+    """Look after every run of this host from now on: its earlier worker is gone, and there is but one."""
     query = update(leases).where(leases.c.host == host).values(worker=worker, boot=boot, lease_until=until)
     return connection.execute(query).rowcount
 

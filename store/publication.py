@@ -53,20 +53,14 @@ def publish(connection: Connection, order: PublishTo, spec: PlanSpec, incarnatio
 
 def confirm(connection: Connection, decision: Decision, plan: PlanRow, at: datetime, incarnation: int) -> Reply:
     """Confirm the text that the decision names; its open boxes become tasks, all or none."""
-    if plan.state is PlanState.AWAITING_CONFIRMATION and decision.names != plan.digest:
-        return Reply(
-            Outcome.REFUSED,
-            f"this confirms {decision.names[:12]}, but the proposed text is {plan.digest[:12]}; read it, then confirm it",
-            plan.state,
-            plan.id,
+    if decision.names != plan.digest:
+        named, there = decision.names[:12], plan.digest[:12]
+        message = (
+            f"this confirms {named}, but the proposed text is {there}; read it, then confirm it"
+            if plan.state is PlanState.AWAITING_CONFIRMATION
+            else f"the plan is {plan.state} with another text, {there}"
         )
-    if plan.state is not PlanState.AWAITING_CONFIRMATION and decision.names != plan.digest:
-        return Reply(
-            Outcome.REFUSED,
-            f"the plan is {plan.state} with another text: {plan.digest[:12]}",
-            plan.state,
-            plan.id,
-        )
+        return Reply(Outcome.REFUSED, message, plan.state, plan.id)
     revision = load_revision(connection, plan.id, plan.revision)
     spec = parse(revision.text, file_name=f"{plan.slug}.md")
     moves = _confirmation(plan, spec, decision, at)

@@ -51,7 +51,8 @@ def postgres_database(postgres_server: sa.URL) -> Iterator[sa.Engine]:
     _administer(postgres_server, "CREATE DATABASE store")
     url = postgres_server.set(database="store")
     migrate(url.render_as_string(hide_password=False))
-    engine = sa.create_engine(url)
+    # A test may end every connection, this one too.
+    engine = sa.create_engine(url, pool_pre_ping=True)
     yield engine
     engine.dispose()
 
@@ -68,7 +69,8 @@ def sqlite_url(tmp_path: Path, migrated_file: Path) -> str:
 def postgres_url(postgres_database: sa.Engine) -> str:
     """The URL of a PostgreSQL store as good as fresh and migrated; a new database takes ten times as long."""
     with postgres_database.begin() as connection:
-        connection.exec_driver_sql(_AS_GOOD_AS_FRESH)
+        connection.exec_driver_sql(_EMPTY)
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = :schema"), {"schema": SCHEMA})
     return postgres_database.url.render_as_string(hide_password=False)
 
 
@@ -94,15 +96,12 @@ def sqlite_store(sqlite_url: str) -> Iterator[Store]:
     opened.close()
 
 
-_AS_GOOD_AS_FRESH = ";".join(
-    (
-        # Whatever an earlier test left open would hold its locks.
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-        " WHERE datname = current_database() AND pid <> pg_backend_pid()",
-        *(f"DELETE FROM {table.name}" for table in reversed(metadata.sorted_tables)),
-        f"UPDATE alembic_version SET version_num = '{SCHEMA}'",
-    )
+# Whatever an earlier test left open would hold its locks.
+_END_OTHERS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
 )
+_EMPTY = ";".join([_END_OTHERS, *(str(sa.delete(table)) for table in reversed(metadata.sorted_tables))])
 
 
 def _administer(url: sa.URL, *statements: str) -> None:

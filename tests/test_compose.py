@@ -71,9 +71,7 @@ def test_nothing_starts_before_what_it_stands_on():
         for other, how in service.get("depends_on", {}).items():
             condition = how["condition"]
             assert condition in {"service_healthy", "service_completed_successfully"}
-            assert (condition == "service_healthy") == ("healthcheck" in SERVICES[other]), (
-                f"{name} on {other}"
-            )
+            assert (condition == "service_healthy") == ("healthcheck" in SERVICES[other]), f"{name} on {other}"
     assert SERVICES["worker"]["depends_on"].keys() == {"migrate", "temporal-namespace"}
     assert SERVICES["webhooks"]["depends_on"] == SERVICES["worker"]["depends_on"]
 

@@ -10,19 +10,21 @@ import pytest
 from domain.document import parse
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
-COMMANDS = re.compile(r"(?:^|[`\s/])watchbill ([a-z]+)\b", re.MULTILINE)
+TOP = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
+PAGES = sorted([*(ROOT / name for name in TOP), *(ROOT / "docs").rglob("*.md")])
+NAMED = re.compile(r"(?:^|[`\s/])watchbill ([a-z]+)\b", re.MULTILINE)
 
 
 def _commands() -> set[str]:
-    from starter.app import app
+    from starter.app import COMMANDS
 
-    return {command.name or (command.callback.__name__ if command.callback else "") for command in app.registered_commands}
+    return {command.__name__.removesuffix("_") for command in COMMANDS}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL))
+    prose = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose)
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert not missing
 
@@ -30,7 +32,7 @@ def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_command_that_is_named_exists(page: Path) -> None:
     code = "\n".join(re.findall(r"`+[^`]*`+", page.read_text(encoding="utf-8")))
-    named = set(COMMANDS.findall(code))
+    named = set(NAMED.findall(code))
     assert named <= _commands(), f"{page.name} names {named - _commands()}"
 
 

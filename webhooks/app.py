@@ -95,17 +95,20 @@ class Door:
         return b"".join(parts)
 
     def _keep(self, delivery: Delivery) -> str | None:
-        """Write the delivery down, and answer whom it concerns."""
+        """Write the delivery down, and answer whom to wake about it.
+
+        Nobody for a mere push: what it means for a pull request comes as a delivery of its own.
+        """
         with self.store.write() as connection:
             inbox.receive(connection, delivery)
-            return inbox.owner_of(connection, delivery)
+            return None if delivery.event == "push" else inbox.owner_of(connection, delivery)
 
     async def _wake(self, owner: str | None) -> None:
         if owner is None:
             return
         try:
             await self.nudge(owner)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the delivery has been kept
             # The row is kept; the next beat or sweep finds it.
             log.warning("nobody could be woken", owner=owner, error=str(error))
 

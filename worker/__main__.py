@@ -21,9 +21,9 @@ from runtimes.crashes import WorkerLog
 from runtimes.host import boot_id, host_id
 from store.database import Store, migrate, open_store
 from store.runs import Keeper
+from telemetry.logs import configure
 from worker import standing, upkeep
 from worker.incarnation import incarnation
-from telemetry.logs import configure
 from worker.plugin import watchbill_plugin
 from worker.settings import WorkerSettings
 from worker.wiring import Ports, host_worker, shared_worker

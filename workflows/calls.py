@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, TimeoutType
+from temporalio import exceptions, workflow
+from temporalio.exceptions import ActivityError, ApplicationError, TimeoutType
 
 with workflow.unsafe.imports_passed_through():
     from activities.facts import Facts
@@ -70,7 +70,7 @@ async def on_host(
 
 
 def _nobody_polled(error: ActivityError) -> bool:
-    return isinstance(error.cause, TimeoutError) and error.cause.type is TimeoutType.SCHEDULE_TO_START
+    return isinstance(error.cause, exceptions.TimeoutError) and error.cause.type is TimeoutType.SCHEDULE_TO_START
 
 
 def failure_of(error: ActivityError) -> str:

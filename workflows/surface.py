@@ -5,15 +5,20 @@ A wake-up that finds nobody is dropped: who should live is started by the heartb
 
 from __future__ import annotations
 
+from typing import Any
+
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
-from temporalio.exceptions import FailureError
+from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
+    from activities.dispatch import Dispatch
     from domain.identity import heartbeat_workflow_id, plan_workflow_id
     from domain.publication import BeatReply, TaskRef
     from domain.task import TaskFacts
     from domain.view import PlanView, to_markdown
+    from workflows import options
+    from workflows.calls import failure_of
 
 OWNER = SearchAttributeKey.for_keyword("WatchbillOwner")
 PLAN = SearchAttributeKey.for_keyword("WatchbillPlan")
@@ -46,14 +51,17 @@ def show_heartbeat(owner: str, beat: BeatReply) -> None:
 
 
 def _show(owner: str, plan: str, state: str, needs_person: bool, details: str) -> None:
-    workflow.upsert_search_attributes(
-        [
-            OWNER.value_set(owner),
-            PLAN.value_set(plan),
-            STATE.value_set(state),
-            NEEDS_PERSON.value_set(needs_person),
-        ]
-    )
+    shown = workflow.info().typed_search_attributes
+    wanted: dict[SearchAttributeKey[Any], object] = {
+        OWNER: owner,
+        PLAN: plan,
+        STATE: state,
+        NEEDS_PERSON: needs_person,
+    }
+    # Every upsert is an event and a write to Temporal's index, so what stands there already is left out.
+    changed = [key.value_set(value) for key, value in wanted.items() if shown.get(key) != value]
+    if changed:
+        workflow.upsert_search_attributes(changed)
     workflow.set_current_details(details)
 
 
@@ -66,7 +74,8 @@ async def nudge_heartbeat(owner: str) -> None:
 
 
 async def _wake(workflow_id: str) -> None:
+    """By a local activity: a signal of the workflow's own would cost it a turn of its own at the server."""
     try:
-        await workflow.get_external_workflow_handle(workflow_id).signal("look_again")
-    except FailureError:
-        workflow.logger.info("nobody to wake", extra={"workflow_id": workflow_id})
+        await workflow.execute_local_activity_method(Dispatch.wake, workflow_id, **options.LOCAL)
+    except ActivityError as error:
+        workflow.logger.info("could not wake", extra={"workflow_id": workflow_id, "reason": failure_of(error)})

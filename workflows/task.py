@@ -39,17 +39,17 @@ class TaskWorkflow:
 
     @workflow.run
     async def run(self, ref: TaskRef) -> TaskState:
+        task = await self._load()
         while True:
-            self._hinted = False
-            task: TaskFacts = await facts(Facts.load_task, ref.task_id)
             await self._show(task)
             if task.ended:
                 await self._clear_away(task)
             if task.ended or task.state is TaskState.PENDING:
                 if not self._hinted:
                     return task.state
+                task = await self._load()
                 continue
-            await self._carry_out(task, await self._step(task))
+            task = await self._carry_out(task, await self._step(task))
             if workflow.info().is_continue_as_new_suggested():
                 workflow.continue_as_new(ref)
 
@@ -57,6 +57,11 @@ class TaskWorkflow:
     def look_again(self) -> None:
         """A hint that some fact may have changed. It carries nothing, so it may come late, twice or never."""
         self._hinted = True
+
+    async def _load(self) -> TaskFacts:
+        self._hinted = False
+        task: TaskFacts = await facts(Facts.load_task, self._ref.task_id)
+        return task
 
     async def _step(self, task: TaskFacts) -> Answer:
         """Do what the task's state asks for, and answer what should follow."""
@@ -162,11 +167,13 @@ class TaskWorkflow:
         )
         return pull
 
-    async def _carry_out(self, task: TaskFacts, answer: Answer) -> None:
-        """Make the answer's moves, or wait as it says. Whatever holds afterwards is loaded next."""
+    async def _carry_out(self, task: TaskFacts, answer: Answer) -> TaskFacts:
+        """Make the answer's moves, or wait as it says; the task as it stands afterwards."""
         if isinstance(answer, Wait):
             await self._wait(answer.seconds)
-            return
+            return await self._load()
+        # What is hinted at by now is in the facts that the move answers, or that are loaded when it is not made.
+        self._hinted = False
         try:
             reply: MovesReply = await facts(Facts.move, Moves(moves_of(task, answer, workflow.now()), task.seq))
         except ActivityError as error:
@@ -176,11 +183,12 @@ class TaskWorkflow:
         if not reply.fresh and reply.state in (task.state, ""):
             # Somebody was first, or the graph does not allow it: look again, but not in a tight loop.
             await self._wait(options.LOOK_AFRESH)
-            return
+            return await self._load()
         self._waits = 0
         if task.state not in SLOTTED or reply.state not in SLOTTED:
             # A slot came free, or is wanted.
             await surface.nudge_heartbeat(self._ref.owner)
+        return reply.task or await self._load()
 
     async def _wait(self, seconds: float | None) -> None:
         """Wait for a hint, for so long at most. Short waits that come to nothing grow, so no loop is tight."""

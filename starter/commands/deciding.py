@@ -9,9 +9,7 @@ import typer
 from starter.exits import Exit
 from starter.options import Json, Plan, PlanOrTask, Task
 
-Note = Annotated[
-    str, typer.Option("--note", metavar="TEXT", help="Why; it is recorded, and the next run reads it.")
-]
+Note = Annotated[str, typer.Option("--note", metavar="TEXT", help="Why; it is recorded, and the next run reads it.")]
 Question = Annotated[
     str,
     typer.Option("--question", metavar="ID", help="The question that is meant; the open one when not given."),

@@ -45,9 +45,7 @@ def confirm(
     plan: Plan,
     digest: Annotated[
         str,
-        typer.Option(
-            metavar="DIGEST", help="Confirm only this text: its digest, or the first 8 or more of it."
-        ),
+        typer.Option(metavar="DIGEST", help="Confirm only this text: its digest, or the first 8 or more of it."),
     ] = "",
     json: Json = False,
 ) -> Exit:

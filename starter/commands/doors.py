@@ -14,9 +14,7 @@ from starter.options import Document
 def up(
     stand_in: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=PATH", help="Use a stand-in GitHub with a copy of PATH as NAME; may be repeated."
-        ),
+        typer.Option(metavar="NAME=PATH", help="Use a stand-in GitHub with a copy of PATH as NAME; may be repeated."),
     ] = None,
 ) -> Exit:
     """Run everything on this machine, until Ctrl-C.
@@ -62,9 +60,7 @@ def rehearse(
     file: Document,
     repository: Annotated[
         Path,
-        typer.Option(
-            metavar="PATH", help="The git repository, or plain directory, to rehearse on a copy of."
-        ),
+        typer.Option(metavar="PATH", help="The git repository, or plain directory, to rehearse on a copy of."),
     ],
     owner: Annotated[str, typer.Option(metavar="OWNER", help="Whose plan it is.")] = "rehearsal",
     keep: Annotated[bool, typer.Option("--keep", help="Stay up after the plan's end, until Ctrl-C.")] = False,

@@ -7,19 +7,16 @@ from typing import Annotated
 import typer
 
 from starter.exits import CommandFailed, Exit
-from starter.options import Json, Plan, Until
+from starter.options import Json, Plan
+from starter.until import Until
 
 
 def status(
     plan: Annotated[
         str,
-        typer.Argument(
-            metavar="[PLAN]", help="A plan's file, slug or id; every plan of yours when not given."
-        ),
+        typer.Argument(metavar="[PLAN]", help="A plan's file, slug or id; every plan of yours when not given."),
     ] = "",
-    wait: Annotated[
-        bool, typer.Option("--wait", help="First wait until it has ended or a person is needed.")
-    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="First wait until it has ended or a person is needed.")] = False,
     json: Json = False,
 ) -> Exit:
     """Show where a plan stands, or list your plans.
@@ -36,12 +33,8 @@ def status(
 
 def watch(
     plan: Plan,
-    since: Annotated[
-        int | None, typer.Option(min=0, metavar="SEQ", help="Tell what came after this receipt.")
-    ] = None,
-    from_start: Annotated[
-        bool, typer.Option("--from-start", help="Tell everything that is still told.")
-    ] = False,
+    since: Annotated[int | None, typer.Option(min=0, metavar="SEQ", help="Tell what came after this receipt.")] = None,
+    from_start: Annotated[bool, typer.Option("--from-start", help="Tell everything that is still told.")] = False,
     until: Annotated[
         Until,
         typer.Option(metavar="ended|person", help="When to stop: at its end, or when a person is needed."),

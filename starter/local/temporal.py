@@ -54,9 +54,7 @@ def choose_program(database: Path) -> Program:
     """
     installed = str(Path(sysconfig.get_path("scripts")) / "temporal")
     paths = dict.fromkeys(filter(None, (shutil.which("temporal"), shutil.which(installed))))
-    programs = [
-        Program(path, version) for path in paths if (version := _server_of(path)) and version >= _OLDEST
-    ]
+    programs = [Program(path, version) for path in paths if (version := _server_of(path)) and version >= _OLDEST]
     if not programs:
         found = f" ({', '.join(paths)} is older)" if paths else ""
         raise NotFound(
@@ -134,9 +132,7 @@ class Server:
     def polled(self, queue: str) -> bool:
         """Whether a worker waits for workflows on this task queue."""
         try:
-            return bool(
-                self._ask("GET", f"/api/v1/namespaces/{NAMESPACE}/task-queues/{queue}").get("pollers")
-            )
+            return bool(self._ask("GET", f"/api/v1/namespaces/{NAMESPACE}/task-queues/{queue}").get("pollers"))
         except Unavailable:
             return False
 

@@ -145,9 +145,7 @@ def test_a_second_checklist_outside_the_tasks_section_is_prose() -> None:
     assert plan.spec == "# Why\n\n## Success criteria\n- [ ] fast\n- plain"
 
 
-@pytest.mark.parametrize(
-    "heading", ["# Tasks", "###### tasks ##", "## **TASKS**", "Tasks\n-----", "## Tasks:"]
-)
+@pytest.mark.parametrize("heading", ["# Tasks", "###### tasks ##", "## **TASKS**", "Tasks\n-----", "## Tasks:"])
 def test_the_heading_tasks_is_known_at_any_level(heading: str) -> None:
     assert titles(f"{FRONT}- [ ] not this\n\n{heading}\n- [x] one\n") == ["one"]
 
@@ -162,9 +160,7 @@ def test_headings_in_quotes_and_items_do_not_end_a_section() -> None:
 
 
 def test_without_the_heading_the_only_section_with_boxes_is_taken() -> None:
-    plan = parse(
-        FRONT + "# Shop\n- a note\n\nWhy.\n\n## Steps\n\n- [x] one\n\n- [x] two\n\n## Notes\n- a note\n"
-    )
+    plan = parse(FRONT + "# Shop\n- a note\n\nWhy.\n\n## Steps\n\n- [x] one\n\n- [x] two\n\n## Notes\n- a note\n")
     assert [task.title for task in plan.tasks] == ["one", "two"]
     assert plan.spec == "# Shop\n- a note\n\nWhy.\n\n## Steps\n\n## Notes\n- a note"
 
@@ -172,10 +168,7 @@ def test_without_the_heading_the_only_section_with_boxes_is_taken() -> None:
 def test_without_the_heading_two_sections_with_boxes_are_refused_by_name() -> None:
     found = fault(FRONT + "- [ ] zero\n## Steps\n- [ ] one\n## Success criteria\n- [ ] fast\n")
     assert found.line == 7
-    assert (
-        'the top of the document (line 5) and "Steps" (line 7) and "Success criteria" (line 9)'
-        in found.message
-    )
+    assert 'the top of the document (line 5) and "Steps" (line 7) and "Success criteria" (line 9)' in found.message
     assert 'heading "Tasks"' in found.message
 
 
@@ -185,9 +178,7 @@ def test_a_second_tasks_section_with_boxes_is_refused_rather_than_lost() -> None
 
 
 def test_a_top_level_item_without_a_box_is_refused() -> None:
-    found = faults(
-        under_tasks("- [x] one\n- two\n- [x]three\n- [-] four\n-     [x] code\n- > [x] quote\n-\n")
-    )
+    found = faults(under_tasks("- [x] one\n- two\n- [x]three\n- [-] four\n-     [x] code\n- > [x] quote\n-\n"))
     assert [each.line for each in found] == [TASKS_LINE + offset for offset in (2, 3, 4, 5, 6, 7)]
     assert all("checkbox" in each.message for each in found)
 
@@ -270,9 +261,7 @@ def test_a_script_beside_its_box_is_not_in_it() -> None:
 
 def test_attributes_say_what_is_different_for_one_task() -> None:
     front = "budget: 12.00 USD\nmodel: large\ntimeout: 2h\n"
-    boxes = (
-        "- [x] one\n- [x] two\n- [x] three  {after=2,1,2 budget=\"2.50 USD\" model='small' timeout=1h30m}\n"
-    )
+    boxes = "- [x] one\n- [x] two\n- [x] three  {after=2,1,2 budget=\"2.50 USD\" model='small' timeout=1h30m}\n"
     one, _, three = parse(under_tasks(boxes, front)).tasks
     assert (three.title, three.after, three.budget_nano_usd) == ("three", (1, 2), 2_500_000_000)
     assert (three.runtime, three.model, three.timeout) == ("shell", "small", 5400)
@@ -405,9 +394,7 @@ def test_every_key_of_the_front_matter_is_read() -> None:
         ("concurrency: '3'", "concurrency", 3),
     ],
 )
-def test_values_are_what_the_file_says_whatever_yaml_makes_of_them(
-    line: str, attribute: str, value: object
-) -> None:
+def test_values_are_what_the_file_says_whatever_yaml_makes_of_them(line: str, attribute: str, value: object) -> None:
     plan = parse(with_front(f"repository: acme/shop\nslug: s\n{line}"))
     assert getattr(plan, attribute) == value
 
@@ -566,9 +553,7 @@ def test_a_slug_is_made_of_few_characters(slug: str) -> None:
         ("", "", "s"),
     ],
 )
-def test_a_title_comes_from_the_front_matter_the_first_heading_or_the_slug(
-    front: str, body: str, title: str
-) -> None:
+def test_a_title_comes_from_the_front_matter_the_first_heading_or_the_slug(front: str, body: str, title: str) -> None:
     text = f"---\nslug: s\nrepository: a/b\n{front}\n---\n{body}\n- [x] one\n"
     assert parse(text).title == title
 
@@ -601,9 +586,7 @@ def test_invisible_characters_are_refused_at_their_line(character: str) -> None:
 
 
 def test_bytes_that_are_not_utf8_are_refused_at_their_line() -> None:
-    assert fault(b"---\nslug: s\ntitle: \xff\n---\n") == Fault(
-        3, "the document is not UTF-8; save it as UTF-8"
-    )
+    assert fault(b"---\nslug: s\ntitle: \xff\n---\n") == Fault(3, "the document is not UTF-8; save it as UTF-8")
     assert "UTF-8" in fault("---\n".encode("utf-16")).message
 
 
@@ -737,9 +720,7 @@ def test_a_rendered_plan_reads_back_as_it_was(
     indent=st.sampled_from(["  ", "   ", "    ", "\t", " \t", "\t ", "     ", "      "]),
     lines=st.lists(st.text("a \t", max_size=8), max_size=5),
 )
-def test_a_script_is_what_commonmark_sees_whatever_indents_it(
-    marker: str, indent: str, lines: list[str]
-) -> None:
+def test_a_script_is_what_commonmark_sees_whatever_indents_it(marker: str, indent: str, lines: list[str]) -> None:
     script = ["```sh", "first", *lines, "```"]
     text = f"{marker}[x] one\n\n" + "\n".join(indent + line for line in script) + "\n"
     seen = [token for token in MarkdownIt("commonmark").parse(text) if token.type == "fence" and token.level]
@@ -756,9 +737,7 @@ def test_a_script_is_what_commonmark_sees_whatever_indents_it(
     newline=st.sampled_from(["\n", "\r\n"]),
     mark=st.sampled_from(["", "\ufeff"]),
 )
-def test_a_fault_is_at_the_line_of_the_file_as_written(
-    before: list[str], wrong: str, newline: str, mark: str
-) -> None:
+def test_a_fault_is_at_the_line_of_the_file_as_written(before: list[str], wrong: str, newline: str, mark: str) -> None:
     text = "\n".join(["---", "repository: a/b", *before, wrong, "slug: s", "---", "", "- [x] one", "- two"])
     lines = text.split("\n")
     found = faults(mark + text.replace("\n", newline))

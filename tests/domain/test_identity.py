@@ -36,9 +36,7 @@ def test_a_plans_id_is_known_for_good() -> None:
 
 
 @given(NAMES, NAMES, NAMES, NAMES)
-def test_two_plans_share_an_id_only_when_owner_and_slug_agree(
-    one: str, slug: str, other: str, name: str
-) -> None:
+def test_two_plans_share_an_id_only_when_owner_and_slug_agree(one: str, slug: str, other: str, name: str) -> None:
     assert (plan_id(one, slug) == plan_id(other, name)) == ((one, slug) == (other, name))
 
 
@@ -87,9 +85,7 @@ def test_what_is_no_task_id_is_not_split(task: str) -> None:
 
 
 @given(NAMES, NAMES, ORDINALS, st.sampled_from(["author", "check"]), st.integers(1, 99))
-def test_names_of_different_kinds_never_meet(
-    owner: str, slug: str, ordinal: int, role: str, number: int
-) -> None:
+def test_names_of_different_kinds_never_meet(owner: str, slug: str, ordinal: int, role: str, number: int) -> None:
     plan = plan_id(owner, slug)
     task = task_id(plan, ordinal)
     names = [

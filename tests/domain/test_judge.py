@@ -274,8 +274,9 @@ def test_a_deleted_branch_is_not_taken_for_somebodys_commits() -> None:
     assert answer.facts["pushed_sha"] == ""
 
 
-def test_work_that_is_done_again_because_its_branch_was_deleted_may_come_out_the_same() -> None:
-    answer = judge.after_push(a_task(TaskState.PUBLISHING), Push(PushKind.MOVED, ""))
+@pytest.mark.parametrize("there", ["", FOREIGN])
+def test_work_that_is_done_again_because_its_branch_moved_may_come_out_the_same(there: str) -> None:
+    answer = judge.after_push(a_task(TaskState.PUBLISHING), Push(PushKind.MOVED, there))
     assert isinstance(answer, Continue)
     run = a_run(2, round=3)
     again = after_work(a_task(**answer.facts), run, work(run, tree_sha="tree"))
@@ -312,7 +313,12 @@ def test_a_proven_pull_request_is_merged_when_the_plan_says_so() -> None:
 
 @pytest.mark.parametrize(
     "facts",
-    [{"merge": "by-hand"}, {"proven_sha": ""}, {"proven_sha": OLD}, {"merge": "by-hand", "approved_sha": OLD}],
+    [
+        {"merge": "by-hand"},
+        {"proven_sha": ""},
+        {"proven_sha": OLD},
+        {"merge": "by-hand", "approved_sha": OLD},
+    ],
     ids=["by hand", "not proven", "another commit proven", "another commit approved"],
 )
 def test_an_open_pull_request_that_may_not_be_merged_yet_waits_for_a_change(facts: dict[str, Any]) -> None:
@@ -439,6 +445,15 @@ def test_a_reopened_pull_request_brings_a_closed_task_back_to_review() -> None:
     answer = judge.forge_fact(a_task(TaskState.CLOSED), a_pull())
     assert isinstance(answer, Continue)
     assert answer.event == TaskEvent.REOPENED
+
+
+def test_a_pull_request_reopened_at_our_own_commit_is_not_taken_for_somebodys() -> None:
+    """It was closed after we had pushed, and before that was written down."""
+    closed = a_task(TaskState.CLOSED, pushed_sha="")
+    reopened = judge.forge_fact(closed, a_pull())
+    assert isinstance(reopened, Continue)
+    in_review = replace(closed, state=TaskState.IN_REVIEW, **reopened.facts)
+    assert judge.after_look(in_review, a_pull()) is None
 
 
 @pytest.mark.parametrize("state", [state for state in TaskState if state is not TaskState.CLOSED])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from domain.reconcile import Action, Begin, Block, Grant, PlanStatus, Room, TaskStatus, reconcile
 from domain.task import ENDED, SLOTTED, SUCCEEDED, TaskState
 
-some = settings(max_examples=60, deadline=None)
+some = settings(max_examples=40, deadline=None)
 UNSUCCESSFUL = [state for state in ENDED if state not in SUCCEEDED]
 
 
@@ -63,9 +63,7 @@ def new_slots(plans: tuple[PlanStatus, ...], actions: tuple[Action, ...]) -> Cou
     """How many slots each plan gets that it does not hold yet."""
     holding = {task.id for plan in plans for task in plan.tasks if task.has_slot}
     return Counter(
-        action.plan_id
-        for action in actions
-        if isinstance(action, Begin | Grant) and action.task_id not in holding
+        action.plan_id for action in actions if isinstance(action, Begin | Grant) and action.task_id not in holding
     )
 
 
@@ -79,9 +77,7 @@ def waiting(*states: TaskState) -> tuple[TaskStatus, ...]:
 
 @some
 @given(owners_plans, rooms)
-def test_no_more_slots_are_granted_than_there_is_room_for(
-    plans: tuple[PlanStatus, ...], room: Room
-) -> None:
+def test_no_more_slots_are_granted_than_there_is_room_for(plans: tuple[PlanStatus, ...], room: Room) -> None:
     assert new_slots(plans, reconcile(plans, room)).total() <= room.slots
 
 
@@ -94,9 +90,7 @@ def test_no_plan_gets_more_slots_than_its_concurrency(plans: tuple[PlanStatus, .
 
 @some
 @given(owners_plans, rooms)
-def test_no_task_begins_before_what_it_comes_after_has_succeeded(
-    plans: tuple[PlanStatus, ...], room: Room
-) -> None:
+def test_no_task_begins_before_what_it_comes_after_has_succeeded(plans: tuple[PlanStatus, ...], room: Room) -> None:
     begun = {action.task_id for action in reconcile(plans, room) if isinstance(action, Begin)}
     for plan in plans:
         for task in plan.tasks:
@@ -146,9 +140,7 @@ def test_the_same_facts_give_the_same_actions(plans: tuple[PlanStatus, ...], roo
 
 @some
 @given(owners_plans, rooms)
-def test_in_which_order_the_plans_are_listed_decides_nothing(
-    plans: tuple[PlanStatus, ...], room: Room
-) -> None:
+def test_in_which_order_the_plans_are_listed_decides_nothing(plans: tuple[PlanStatus, ...], room: Room) -> None:
     assert set(reconcile(plans, room)) == set(reconcile(reversed(plans), room))
 
 
@@ -177,9 +169,7 @@ def test_no_plan_gets_a_slot_while_another_that_wants_one_holds_fewer(
     actions = reconcile(plans, Room(slots))
     granted = new_slots(plans, actions)
     then = carried_out(plans, actions)
-    still_wanting = {
-        action.plan_id for action in reconcile(then, Room(len(plans))) if not isinstance(action, Block)
-    }
+    still_wanting = {action.plan_id for action in reconcile(then, Room(len(plans))) if not isinstance(action, Block)}
     after = {plan.id: held(plan) for plan in then}
     for poor in still_wanting:
         assert all(after[rich] <= after[poor] + 1 for rich in granted), (poor, granted)

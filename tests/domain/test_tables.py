@@ -56,8 +56,7 @@ LEAVES_ITS_END = {
     },
     # What a run left went with the host that it lay on, before anybody could collect it.
     "run": {
-        (state, RunEvent.LOSE)
-        for state in (RunState.FINISHED, RunState.CRASHED, RunState.STOPPED, RunState.REFUSED)
+        (state, RunEvent.LOSE) for state in (RunState.FINISHED, RunState.CRASHED, RunState.STOPPED, RunState.REFUSED)
     },
 }
 
@@ -113,8 +112,8 @@ def answers_in(task: TaskFacts) -> Iterator[Answer | None]:
             for pull, foreign in product(every_pull(), (True, False)):
                 seen = replace(task, foreign_commits=foreign)
                 yield judge.after_look(seen, pull)
-                for kind in MergeKind:
-                    yield judge.after_merge(seen, pull, Merge(kind, "m" * 40))
+                for outcome in MergeKind:
+                    yield judge.after_merge(seen, pull, Merge(outcome, "m" * 40))
         case _:
             return
     if task.state in (TaskState.WORKING, TaskState.CHECKING, TaskState.PUBLISHING):
@@ -167,10 +166,8 @@ def test_what_has_not_ended_has_a_way_to_an_end(lifecycle: Lifecycle) -> None:
     if not lifecycle.ended:
         assert lifecycle is OWNER, "only an owner never ends"
         return
-    ending = set(lifecycle.ended)
-    while grown := {
-        state for (state, _), after in lifecycle.moves.items() if after in ending and state not in ending
-    }:
+    ending: set[str | None] = set(lifecycle.ended)
+    while grown := {state for (state, _), after in lifecycle.moves.items() if after in ending and state not in ending}:
         ending |= grown
     assert set(lifecycle.states) <= ending
 
@@ -210,17 +207,13 @@ def test_the_forges_fact_is_a_move_that_every_state_allows(state: TaskState) -> 
 
 @pytest.mark.parametrize("state", [state for state in TaskState if state not in ENDED])
 @pytest.mark.parametrize("kind", DecisionKind)
-def test_a_decision_on_a_task_that_lives_is_carried_out_or_told_why_not(
-    state: TaskState, kind: DecisionKind
-) -> None:
+def test_a_decision_on_a_task_that_lives_is_carried_out_or_told_why_not(state: TaskState, kind: DecisionKind) -> None:
     for resume_at, question_kind in product(RESUME_AT, QuestionKind):
         question = Question("q1", "demo-12345678-1", question_kind, "Why?", resume_at)
         asked = question if state is TaskState.PAUSED else None
         task = a_task(state, question=asked)
         for names in ("q1", task.head_sha):
-            ruling = decide_task(
-                Decision(kind, task.plan_id, 1, names, "because", "ann"), a_plan(), task, asked, NOW
-            )
+            ruling = decide_task(Decision(kind, task.plan_id, 1, names, "because", "ann"), a_plan(), task, asked, NOW)
             if isinstance(ruling, tuple):
                 assert illegal(ruling, task, QuestionState.OPEN) == [], (names, ruling)
             else:
@@ -229,9 +222,7 @@ def test_a_decision_on_a_task_that_lives_is_carried_out_or_told_why_not(
 
 @pytest.mark.parametrize("state", ENDED)
 @pytest.mark.parametrize("kind", DecisionKind)
-def test_a_decision_on_a_task_that_has_ended_moves_it_only_by_a_retry(
-    state: TaskState, kind: DecisionKind
-) -> None:
+def test_a_decision_on_a_task_that_has_ended_moves_it_only_by_a_retry(state: TaskState, kind: DecisionKind) -> None:
     task = a_task(state)
     ruling = decide_task(Decision(kind, task.plan_id, 1, task.head_sha, "because"), a_plan(), task, None, NOW)
     if isinstance(ruling, tuple) and not illegal(ruling, task, None):

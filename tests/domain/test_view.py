@@ -113,7 +113,13 @@ def test_a_paused_plan_says_so() -> None:
 
 @pytest.mark.parametrize(
     "title",
-    ["Break\nthe\n\n- [x] list", "**bold** `code` _it_", "[link](http://evil)", "<b>html</b>", "# heading | cell"],
+    [
+        "Break\nthe\n\n- [x] list",
+        "**bold** `code` _it_",
+        "[link](http://evil)",
+        "<b>html</b>",
+        "# heading | cell",
+    ],
 )
 def test_a_title_is_shown_as_its_words_whatever_marks_are_in_it(title: str) -> None:
     html = rendered(to_markdown(a_plan(a_box(title=title), title=title)))

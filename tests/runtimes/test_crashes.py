@@ -84,10 +84,7 @@ def test_a_dead_worker_is_told_of_until_it_is_forgotten(work, tmp_path):
 
 
 def test_the_log_is_bounded_and_the_tail_is_its_end(work, tmp_path):
-    work(
-        'for _ in range(12_000): print("x" * 1023, file=sys.stderr)\n'
-        'print("end", file=sys.stderr); os._exit(1)'
-    )
+    work('for _ in range(12_000): print("x" * 1023, file=sys.stderr)\nprint("end", file=sys.stderr); os._exit(1)')
     (dead,) = dead_workers(tmp_path)
     assert dead.tail.endswith("x\nend\n")
     assert len(dead.tail) == TAIL_LIMIT

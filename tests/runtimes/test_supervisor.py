@@ -128,9 +128,7 @@ def test_a_background_process_is_ended_after_a_normal_exit(bench, alive: Alive):
 
 
 def test_a_daemon_without_session_or_environment_is_ended_after_a_normal_exit(bench, alive: Alive, tmp_path):
-    result = bench.end_of(
-        bench.run(f'{daemon(tmp_path, "pid")}; while [ ! -s "$AT/pid" ]; do sleep 0.01; done')
-    )
+    result = bench.end_of(bench.run(f'{daemon(tmp_path, "pid")}; while [ ! -s "$AT/pid" ]; do sleep 0.01; done'))
     assert (result.kind, result.leftovers) == (EndKind.EXITED, 1)
     assert not alive(bench.pid_in("pid"))
 
@@ -146,9 +144,7 @@ def test_stop_ends_the_whole_tree(bench, alive: Alive, tmp_path):
 
 
 def test_an_agent_may_take_its_leave_within_the_grace(bench):
-    run = bench.run(
-        'trap "echo bye; exit 7" TERM; echo > "$AT/ready"; while :; do sleep 0.05; done', grace=60.0
-    )
+    run = bench.run('trap "echo bye; exit 7" TERM; echo > "$AT/ready"; while :; do sleep 0.05; done', grace=60.0)
     bench.until(lambda: bench.read("ready"))
     run.stop("enough")
     result = bench.end_of(run)
@@ -172,9 +168,7 @@ def test_a_stopped_process_is_ended_too(bench):
 
 
 def test_a_tree_that_goes_on_forking_is_ended(bench):
-    run = bench.run(
-        "trap '' TERM; f() { while :; do (sleep 0.01; sleep 0.01) & sleep 0.01; done; }; f & f", grace=0.2
-    )
+    run = bench.run("trap '' TERM; f() { while :; do (sleep 0.01; sleep 0.01) & sleep 0.01; done; }; f & f", grace=0.2)
     bench.agent(run)
     run.stop("enough")
     assert bench.end_of(run).kind is EndKind.STOPPED
@@ -315,9 +309,7 @@ def test_much_output_takes_neither_memory_nor_disk(bench):
         return bool(bench.read("done"))
 
     bench.until(done)
-    peak = next(
-        line for line in Path(f"/proc/{supervisor.pid}/status").read_text().splitlines() if "VmHWM" in line
-    )
+    peak = next(line for line in Path(f"/proc/{supervisor.pid}/status").read_text().splitlines() if "VmHWM" in line)
     assert int(peak.split()[1]) < 40_000
     assert most <= limit
     bench.until(lambda: run.tail(8) == b"the end\n")
@@ -337,9 +329,7 @@ def test_no_supervisor_stays_as_a_zombie_of_its_worker(bench):
 
 
 def test_a_thousand_children_leave_no_zombie_below_the_supervisor(bench):
-    run = bench.run(
-        'i=0; while [ $i -lt 200 ]; do (true & ) ; i=$((i+1)); done; echo > "$AT/done"; exec sleep 1000'
-    )
+    run = bench.run('i=0; while [ $i -lt 200 ]; do (true & ) ; i=$((i+1)); done; echo > "$AT/done"; exec sleep 1000')
     bench.until(lambda: bench.read("done"))
     supervisor = psutil.Process(bench.supervisor(run))
     bench.until(lambda: len(supervisor.children(recursive=True)) == 1)

@@ -71,9 +71,7 @@ def test_the_text_of_any_stream_is_the_same_wherever_it_is_cut(pieces, data):
 
 @given(st.binary(max_size=200))
 def test_no_control_character_but_tab_and_line_end_comes_through(data):
-    assert not [
-        char for char in plain(data) if char not in "\t\n" and (char < " " or "\x7f" <= char <= "\x9f")
-    ]
+    assert not [char for char in plain(data) if char not in "\t\n" and (char < " " or "\x7f" <= char <= "\x9f")]
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"])))

@@ -88,9 +88,7 @@ def write(tmp_path: Path) -> Callable[[str, str], Path]:
 def watchbill(tmp_path: Path) -> Watchbill:
     """The command on a machine where nothing is up."""
     free, _ = ports.choose((0, 0))
-    return Watchbill(
-        tmp_path / "home", tmp_path, {"WATCHBILL_TEMPORAL_ADDRESS": f"127.0.0.1:{free}"}
-    )
+    return Watchbill(tmp_path / "home", tmp_path, {"WATCHBILL_TEMPORAL_ADDRESS": f"127.0.0.1:{free}"})
 
 
 @dataclass(frozen=True)
@@ -137,3 +135,25 @@ def idle_temporal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait(10)
+
+
+@pytest.fixture
+def published_graph(sqlite_url: str) -> str:
+    """The URL of a store in which `local` has published the plan `faster`."""
+    from datetime import UTC, datetime
+
+    from domain.document import parse
+    from domain.publication import Publish, PublishTo
+    from domain.pull import Repository
+    from store.database import open_store
+    from store.publication import publish
+
+    text = plan("faster", "One", "Two")
+    order = PublishTo(
+        Publish("local", text, "acme/shop"), Repository("acme/shop", "main", ""), "main", datetime.now(UTC)
+    )
+    store = open_store(sqlite_url)
+    with store.write() as connection:
+        publish(connection, order, parse(text), 0)
+    store.close()
+    return sqlite_url

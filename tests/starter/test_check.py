@@ -65,3 +65,9 @@ def test_somebodys_control_characters_never_reach_the_terminal(watchbill, write)
     done = watchbill("check", write("faster.md", text))
     assert done.returncode == 1
     assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_a_terminal_that_cannot_show_a_character_is_no_failure(watchbill, write):
+    done = watchbill("check", write("größe.md", plan("faster", "Größe → Maß")), PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1 tasks, no faults" in done.stdout

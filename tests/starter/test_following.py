@@ -10,7 +10,7 @@ from domain.errors import NotFound, Unavailable
 from domain.view import Happening, PlanView, TaskView
 from starter.following import Missing, Over, Trouble, follow
 from starter.hints import Waiting
-from starter.options import Until
+from starter.until import Until
 
 EMPTY = PlanView(
     "faster-1a2b3c4d", "faster", "ada", "Faster", "in_progress", "acme/shop", "main", "when-proven",

@@ -79,7 +79,7 @@ def installation(home: Path, **changes) -> Installation:
 
 async def until(condition) -> None:
     """The test's own time-out is the bound."""
-    while not condition():  # noqa: ASYNC110 - other processes bring it about
+    while not condition():
         await asyncio.sleep(0.02)
 
 
@@ -219,9 +219,7 @@ async def test_the_history_is_kept_for_thirty_days_and_carried_through_a_restart
     async with Local(installation(tmp_path)) as local:
         client = await Client.connect(local.addresses.temporal)
         assert (await client.get_workflow_handle("plan-x").describe()).id == "plan-x"
-        described = await client.workflow_service.describe_namespace(
-            DescribeNamespaceRequest(namespace="default")
-        )
+        described = await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace="default"))
         assert described.config.workflow_execution_retention_ttl.seconds == 720 * 3600
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -23,7 +24,8 @@ def test_the_page_is_what_the_commands_say():
 def test_every_example_is_accepted_as_it_is_typed(example):
     program, name, *arguments = shlex.split(example)
     assert program == "watchbill"
-    command = typer.main.get_command(app).commands[name]
+    group: Any = typer.main.get_command(app)
+    command = group.commands[name]
     # Reads the arguments and runs nothing.
     command.make_context(name, arguments)
 

@@ -56,9 +56,11 @@ def test_a_repository_keeps_its_branches_and_its_own_default(repository, tmp_pat
 
 
 def test_a_work_tree_and_a_checkout_by_commit_can_be_copied(repository, tmp_path):
-    git(repository, "worktree", "add", "--quiet", "--detach", str(tmp_path / "tree"))
-    copy = copy_of(tmp_path / "tree", tmp_path / "copy.git")
-    assert git(copy, "rev-parse", "HEAD") == git(repository, "rev-parse", "HEAD")
+    tree = tmp_path / "tree"
+    git(repository, "worktree", "add", "--quiet", "--detach", str(tree))
+    git(tree, "commit", "--quiet", "--allow-empty", "--message", "on no branch")
+    copy = copy_of(tree, tmp_path / "copy.git")
+    assert git(copy, "rev-parse", "main") == git(tree, "rev-parse", "HEAD")
     assert git(copy, "symbolic-ref", "HEAD") == "refs/heads/main"
 
 

@@ -28,18 +28,14 @@ class Wishes:
     task = task_id(plan, 1)
     other_task = task_id(plan, 2)
 
-    def make(
-        self, kind: str, subject: str, event: str, key: str = "", facts: Mapping[str, Any] | None = None
-    ) -> Move:
+    def make(self, kind: str, subject: str, event: str, key: str = "", facts: Mapping[str, Any] | None = None) -> Move:
         return Move(kind, subject, event, key or f"{event}:{subject}", self.plan, "a test", AT, facts or {})
 
     def publish(self) -> tuple[Move, ...]:
         plan = {"owner": self.owner, "slug": self.slug, "title": "Cold start", "repository": "acme/shop"}
         revision = {"plan_id": self.plan, "number": 1, "digest": "d1", "text": "# Cold start"}
         return (
-            self.make(
-                "plan", self.plan, "publish", facts={**plan, "merge": "by-hand", "checks": ["make test"]}
-            ),
+            self.make("plan", self.plan, "publish", facts={**plan, "merge": "by-hand", "checks": ["make test"]}),
             self.make("revision", f"{self.plan}-r1", "propose", facts=revision),
         )
 
@@ -47,10 +43,7 @@ class Wishes:
         return (
             self.make("plan", self.plan, "confirm"),
             self.make("revision", f"{self.plan}-r1", "confirm"),
-            *(
-                self.confirm_task(task, ordinal)
-                for ordinal, task in enumerate((self.task, self.other_task), 1)
-            ),
+            *(self.confirm_task(task, ordinal) for ordinal, task in enumerate((self.task, self.other_task), 1)),
         )
 
     def confirm_task(self, task: str, ordinal: int) -> Move:

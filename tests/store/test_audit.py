@@ -95,9 +95,7 @@ def test_a_list_that_is_no_list_any_more_is_named(store: Store, worked: Any) -> 
     with by_hand(store) as connection:
         connection.execute(text("UPDATE plans SET checks = '[broken'"))
 
-    assert messages(store) == [
-        f"checks of plan {worked.plan} is '[broken', but its receipts say '[\"make test\"]'"
-    ]
+    assert messages(store) == [f"checks of plan {worked.plan} is '[broken', but its receipts say '[\"make test\"]'"]
 
 
 def test_a_row_inserted_by_hand_is_named(store: Store, worked: Any) -> None:
@@ -258,9 +256,7 @@ def test_a_receipt_that_does_not_take_up_where_the_last_one_ended_is_named(store
     with by_hand(store) as connection:
         rewrite(connection, 11, before="in_review")
 
-    assert "receipt 11 finds its task in_review, but the receipts before it leave it working" in messages(
-        store
-    )
+    assert "receipt 11 finds its task in_review, but the receipts before it leave it working" in messages(store)
 
 
 def test_a_receipt_about_a_thing_that_nobody_knows_is_named(store: Store, worked: Any) -> None:
@@ -296,9 +292,7 @@ def test_one_chain_can_be_looked_at_alone(store: Store, worked: Any) -> None:
     assert len(findings(store, "sly-00000000")) == 1
 
 
-def test_long_chains_are_read_page_by_page(
-    store: Store, worked: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_chains_are_read_page_by_page(store: Store, worked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_module, "_PAGE", 3)
     assert findings(store) == []
     with by_hand(store) as connection:

@@ -39,9 +39,7 @@ def test_a_slot_is_granted_once_until_its_lease_has_run_out(store: Store, confir
         assert leases.slots_of(connection, "ada", confirmed.at) == (later,)
 
 
-def test_a_slot_is_renewed_released_and_taken_back_when_nobody_renews_it(
-    store: Store, confirmed: Any
-) -> None:
+def test_a_slot_is_renewed_released_and_taken_back_when_nobody_renews_it(store: Store, confirmed: Any) -> None:
     mine, other = (slot_of(confirmed, task) for task in (confirmed.task, confirmed.other_task))
     with store.write() as connection:
         assert not leases.renew_slot(connection, mine.task_id, mine.lease_until)
@@ -117,6 +115,19 @@ def test_runs_that_nobody_looks_after_are_found(store: Store, lease: Lease) -> N
         assert leases.load_lease(connection, lease.run_id) is None
 
 
+def test_a_hosts_new_worker_looks_after_every_run_of_the_host(store: Store, lease: Lease) -> None:
+    later = lease.lease_until + MINUTE
+    with store.write() as connection:
+        leases.take_lease(connection, lease, lease.lease_until)
+        assert leases.take_over_host(connection, "another", "worker-9", "boot-2", later) == 0
+        assert leases.runs_of_worker(connection, "worker-1") == (lease.run_id,)
+        assert leases.take_over_host(connection, "host", "worker-2", "boot-2", later) == 1
+        assert leases.runs_of_worker(connection, "worker-1") == ()
+        assert leases.load_lease(connection, lease.run_id) == replace(
+            lease, worker="worker-2", boot="boot-2", lease_until=later
+        )
+
+
 def delivery(wishes: Any, name: str = "d1", *, after: timedelta = timedelta(), **other: Any) -> Delivery:
     known = {"repository": "Acme/Shop", "task_id": wishes.task, **other}
     return Delivery(
@@ -145,10 +156,7 @@ def test_hints_are_handled_when_somebody_looked_after_they_came(store: Store, co
         assert inbox.unhandled(connection) == (early, late)
         assert inbox.mark_handled(connection, confirmed.task, before=early.received_at, at=confirmed.at) == 1
         assert inbox.unhandled(connection) == (late,)
-        assert (
-            inbox.mark_handled(connection, confirmed.other_task, before=late.received_at, at=confirmed.at)
-            == 0
-        )
+        assert inbox.mark_handled(connection, confirmed.other_task, before=late.received_at, at=confirmed.at) == 0
 
 
 def test_a_hint_counts_for_the_task_whose_repository_it_is_about(store: Store, confirmed: Any) -> None:
@@ -169,6 +177,18 @@ def test_a_hint_counts_for_the_task_whose_repository_it_is_about(store: Store, c
         assert not inbox.settle(connection, "d4", confirmed.at)
         assert inbox.hinted_tasks(connection, "ada") == {confirmed.task}
         assert inbox.owners_with_hints(connection) == set()
+
+
+def test_hints_about_merged_tasks_are_settled_and_no_others(store: Store, confirmed: Any) -> None:
+    about_one, about_other = delivery(confirmed), delivery(confirmed, "d2", task_id=confirmed.other_task)
+    confirmed.go(store, confirmed.make("task", confirmed.task, "merged"))
+    with store.write() as connection:
+        for each in (about_one, about_other):
+            inbox.receive(connection, each)
+        inbox.settle_merged(connection, "bob", confirmed.at)
+        assert inbox.unhandled(connection) == (about_one, about_other)
+        inbox.settle_merged(connection, "ada", confirmed.at)
+        assert inbox.unhandled(connection) == (about_other,)
 
 
 def test_a_payload_may_hold_anything(store: Store, confirmed: Any) -> None:
@@ -211,11 +231,7 @@ def test_the_same_observation_is_one_piece_of_evidence(store: Store, confirmed: 
         assert evidence_of(connection, task_id=confirmed.other_task) == ()
         assert content(connection, first.digest) == seen.content
     assert (first.commit_sha, first.command, first.exit_code, first.kind) == ("abc", "make test", 0, "check")
-    assert (
-        (first.digest, first.size)
-        == (digest(seen.content), len(seen.content))
-        == (second.digest, second.size)
-    )
+    assert (first.digest, first.size) == (digest(seen.content), len(seen.content)) == (second.digest, second.size)
 
 
 def test_evidence_is_bounded(store: Store, confirmed: Any) -> None:

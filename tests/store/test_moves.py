@@ -31,10 +31,7 @@ def row_of(store: Store, table: Any, id: str) -> Any:
 def everything(store: Store, chain: str) -> tuple[Any, ...]:
     """All that a move could change."""
     with store.read() as connection:
-        rows = [
-            tuple(connection.execute(select(table)))
-            for table in (tables.plans, tables.tasks, tables.questions)
-        ]
+        rows = [tuple(connection.execute(select(table))) for table in (tables.plans, tables.tasks, tables.questions)]
         return (*rows, receipts_of(connection, chain), head_of(connection, chain))
 
 
@@ -96,9 +93,7 @@ def test_a_repeated_key_answers_the_state_that_holds_now(store: Store, confirmed
     ],
     ids=["facts", "event", "subject", "kind"],
 )
-def test_a_key_with_another_payload_is_refused(
-    store: Store, confirmed: Any, other: Callable[[Move], Move]
-) -> None:
+def test_a_key_with_another_payload_is_refused(store: Store, confirmed: Any, other: Callable[[Move], Move]) -> None:
     begin = confirmed.make("task", confirmed.task, "begin", facts={"round": 1})
     confirmed.go(store, begin)
     before = everything(store, confirmed.plan)
@@ -121,9 +116,7 @@ def test_a_group_that_partly_repeats_makes_only_what_is_new(store: Store, confir
 def test_an_illegal_move_changes_no_row_and_leaves_a_record(store: Store, confirmed: Any) -> None:
     row = row_of(store, tables.tasks, confirmed.task)
 
-    (refusal,) = confirmed.go(
-        store, confirmed.make("task", confirmed.task, "published", facts={"pull_number": 3})
-    )
+    (refusal,) = confirmed.go(store, confirmed.make("task", confirmed.task, "published", facts={"pull_number": 3}))
 
     assert refusal.refused == "a task that is pending cannot published"
     assert (refusal.fresh, refusal.state) == (True, "pending")
@@ -227,9 +220,7 @@ def test_facts_that_are_no_columns_are_a_mistake_and_nothing_is_written(
 
 
 def test_a_new_subject_needs_its_facts(store: Store, confirmed: Any) -> None:
-    with pytest.raises(
-        ValueError, match="the facts of a new task lack its ordinal, owner, plan_id, runtime, title"
-    ):
+    with pytest.raises(ValueError, match="the facts of a new task lack its ordinal, owner, plan_id, runtime, title"):
         confirmed.go(store, confirmed.make("task", f"{confirmed.plan}-3", "confirm"))
 
 
@@ -257,9 +248,7 @@ def test_a_subject_does_not_move_on_the_chain_of_another_plan(store: Store, conf
 
 
 def test_an_owner_moves_on_the_owners_own_chain(store: Store, wishes: Any) -> None:
-    open_, pause = (
-        Move("owner", "ada", event, event, "owner:ada", "a test", wishes.at) for event in ("open", "pause")
-    )
+    open_, pause = (Move("owner", "ada", event, event, "owner:ada", "a test", wishes.at) for event in ("open", "pause"))
     assert [moved.state for moved in wishes.go(store, open_)] == ["open"]
     assert [moved.state for moved in wishes.go(store, pause)] == ["paused"]
     with store.read() as connection:
@@ -288,9 +277,7 @@ def test_a_temporal_of_an_earlier_incarnation_moves_nothing(store: Store, confir
 
 
 @pytest.mark.parametrize(("event", "kept"), [("worked", True), ("pause", False), ("cancel", False)])
-def test_a_task_keeps_its_slot_only_while_it_works(
-    store: Store, confirmed: Any, event: str, kept: bool
-) -> None:
+def test_a_task_keeps_its_slot_only_while_it_works(store: Store, confirmed: Any, event: str, kept: bool) -> None:
     until = confirmed.at + timedelta(minutes=10)
     with store.write() as connection:
         grant_slot(connection, Slot(confirmed.task, confirmed.plan, confirmed.owner, confirmed.at, until))
@@ -313,9 +300,7 @@ def test_every_receipt_raises_its_owners_watermark_and_no_repeat_does(store: Sto
     assert marks == [7, 7, 8]
 
 
-def test_text_that_an_engine_cannot_hold_is_replaced_before_it_is_hashed(
-    store: Store, confirmed: Any
-) -> None:
+def test_text_that_an_engine_cannot_hold_is_replaced_before_it_is_hashed(store: Store, confirmed: Any) -> None:
     begin = confirmed.make("task", confirmed.task, "begin", facts={"note": "a\0b\ud800c \u2028 \U0001f600"})
 
     (moved,) = confirmed.go(store, replace(begin, cause="by \0"))
@@ -399,9 +384,7 @@ def test_what_was_read_under_the_chains_lock_still_holds_when_it_moves(store: St
             lock_chain(connection, confirmed.plan)
             task = load_task(connection, confirmed.task, confirmed.at)
             key, facts = f"approved:{task.round}", {"round": task.round + 1}
-            (moved,) = move(
-                connection, confirmed.make("task", confirmed.task, "approved", key=key, facts=facts)
-            )
+            (moved,) = move(connection, confirmed.make("task", confirmed.task, "approved", key=key, facts=facts))
             return moved.fresh
 
     for event in ("begin", "worked", "cleared", "published"):

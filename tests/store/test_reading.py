@@ -16,8 +16,8 @@ from domain.task import Question, QuestionKind, QuestionState, TaskState
 from store.database import Store
 from store.leases import Slot, grant_slot
 from store.plans import list_plans, load_plan, load_revision, plan_of_slug
-from store.receipts import head_of, receipts_of
-from store.tasks import load_question, load_run, load_task, load_tasks
+from store.receipts import head_of, receipts_of, seq_of_key
+from store.tasks import load_question, load_run, load_task, load_tasks, where_it_stands
 
 
 def test_a_plan_is_read_whole(store: Store, confirmed: Any) -> None:
@@ -93,9 +93,7 @@ def test_a_task_has_this_rounds_runs_and_counts_the_authors_of_all(store: Store,
     confirmed.go(
         store,
         confirmed.run(1, epoch=1),
-        confirmed.make(
-            "run", f"{confirmed.task}-author-1", "crash", facts={"exit_code": -9, "reason": "killed"}
-        ),
+        confirmed.make("run", f"{confirmed.task}-author-1", "crash", facts={"exit_code": -9, "reason": "killed"}),
         confirmed.run(2, epoch=2, round=2),
         confirmed.run(1, role="check", epoch=3, round=2),
         confirmed.run(3, epoch=4, round=2),
@@ -117,9 +115,7 @@ def test_a_task_has_this_rounds_runs_and_counts_the_authors_of_all(store: Store,
 
 def test_a_task_has_its_open_question_until_that_is_answered(store: Store, confirmed: Any) -> None:
     asked = f"{confirmed.task}-q1"
-    confirmed.go(
-        store, confirmed.make("task", confirmed.task, "pause", facts={"question_id": asked}), confirmed.ask()
-    )
+    confirmed.go(store, confirmed.make("task", confirmed.task, "pause", facts={"question_id": asked}), confirmed.ask())
     question = Question(asked, confirmed.task, QuestionKind.NO_PROGRESS, "What now?", TaskState.WORKING)
     with store.read() as connection:
         assert load_task(connection, confirmed.task, confirmed.at).question == question
@@ -128,9 +124,7 @@ def test_a_task_has_its_open_question_until_that_is_answered(store: Store, confi
 
     with store.read() as connection:
         assert load_task(connection, confirmed.task, confirmed.at).question is None
-        assert load_question(connection, asked) == replace(
-            question, state=QuestionState.ANSWERED, answer="go on"
-        )
+        assert load_question(connection, asked) == replace(question, state=QuestionState.ANSWERED, answer="go on")
 
 
 def test_a_slot_counts_until_its_lease_has_run_out(store: Store, confirmed: Any) -> None:
@@ -143,9 +137,7 @@ def test_a_slot_counts_until_its_lease_has_run_out(store: Store, confirmed: Any)
         assert not load_task(connection, confirmed.task, until).has_slot
 
 
-def test_all_tasks_of_a_plan_are_read_as_one_is_and_in_as_many_statements(
-    store: Store, confirmed: Any
-) -> None:
+def test_all_tasks_of_a_plan_are_read_as_one_is_and_in_as_many_statements(store: Store, confirmed: Any) -> None:
     confirmed.go(store, confirmed.run())
     statements: list[str] = []
     with store.read() as connection:
@@ -167,3 +159,16 @@ def test_receipts_are_read_on_from_a_cursor(store: Store, confirmed: Any) -> Non
         assert receipts_of(connection, confirmed.plan, after=6) == ()
         assert head_of(connection, confirmed.plan) == (6, everything[-1].hash)
         assert head_of(connection, "system") == (0, "0" * 64)
+
+
+def test_a_key_leads_to_the_receipt_that_spent_it(store: Store, confirmed: Any) -> None:
+    refused = confirmed.make("task", confirmed.task, "worked")
+    confirmed.go(store, refused)
+    (begun,) = confirmed.go(store, confirmed.make("task", confirmed.task, "begin"))
+
+    with store.read() as connection:
+        assert seq_of_key(connection, confirmed.plan, begun.receipt.key) == begun.receipt.seq
+        assert seq_of_key(connection, confirmed.plan, refused.key) == 0
+        assert where_it_stands(connection, confirmed.task) == ("working", begun.receipt.seq)
+        with pytest.raises(NotFound):
+            where_it_stands(connection, f"{confirmed.plan}-9")

@@ -1,0 +1,148 @@
+"""Watching over real processes: started once, attached to ever after, stopped by the graph alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from activities.supervision import Supervision, workspace_of
+from domain.errors import NotFound
+from domain.run import Role, RunFacts, RunState
+from runtimes.folder import Live, RunFolder
+from runtimes.port import DEFAULT_PATH
+from runtimes.registry import RUNTIMES
+from store.events import events_of
+from store.evidence import evidence_of
+from tests.activities.conftest import KEEPER, Graph
+
+UNTIL_TOLD = "touch started; while [ ! -e go ]; do sleep 0.05; done; echo done"
+
+
+@pytest.fixture
+def supervision(graph: Graph, home: Path) -> Supervision:
+    return Supervision(graph.store, home, RUNTIMES, KEEPER, DEFAULT_PATH, 1)
+
+
+@pytest.fixture
+async def nothing_is_left(home: Path) -> AsyncIterator[None]:
+    yield
+    for folder in (home / "runs").glob("*"):
+        run = RunFolder(folder)
+        run.stop("the test is over")
+        while isinstance(run.status(), Live):
+            await asyncio.sleep(0.05)
+
+
+def begin(graph: Graph, home: Path, script: str, role: Role = Role.AUTHOR) -> RunFacts:
+    graph.confirm(script)
+    if role is Role.CHECK:
+        graph.move("worked", head_sha="1" * 40, host="host-a")
+    run = graph.begin(role, int(role is Role.CHECK), script if role is Role.CHECK else "")
+    workspace_of(home, run).mkdir(parents=True)
+    return run
+
+
+async def appears(path: Path) -> None:
+    async with asyncio.timeout(30):
+        while not path.exists():
+            await asyncio.sleep(0.02)
+
+
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
+
+
+async def test_a_script_is_run_in_its_workspace_and_its_end_is_recorded(
+    graph: Graph, home: Path, supervision: Supervision
+) -> None:
+    run = begin(graph, home, 'echo "$WATCHBILL_TASK" > made')
+    end = await graph.call(supervision.supervise, run.id)
+    assert (end.state, end.exit_code) == (RunState.FINISHED, 0)
+    assert (workspace_of(home, run) / "made").read_text() == f"{graph.task}\n"
+    assert graph.run(run.id).state is RunState.FINISHED
+    with graph.store.read() as connection:
+        assert events_of(connection, run.id)
+    assert await graph.call(supervision.supervise, run.id) == end
+
+
+async def test_a_watch_that_is_cancelled_leaves_its_agent_to_the_next_one(
+    graph: Graph, home: Path, supervision: Supervision
+) -> None:
+    run = begin(graph, home, f"echo x >> count; {UNTIL_TOLD}")
+    tree = workspace_of(home, run)
+    watch = asyncio.ensure_future(graph.call(supervision.supervise, run.id))
+    await appears(tree / "started")
+    watch.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await watch
+    assert isinstance(RunFolder(home / "runs" / run.id).status(), Live)
+    watch = asyncio.ensure_future(graph.call(supervision.supervise, run.id))
+    (tree / "go").touch()
+    assert (await watch).state is RunState.FINISHED
+    assert (tree / "count").read_text() == "x\n"
+
+
+async def test_two_watches_at_once_start_one_agent(graph: Graph, home: Path, supervision: Supervision) -> None:
+    run = begin(graph, home, f"echo x >> count; {UNTIL_TOLD}")
+    tree = workspace_of(home, run)
+    watches = [asyncio.ensure_future(graph.call(supervision.supervise, run.id)) for _ in range(3)]
+    await appears(tree / "started")
+    (tree / "go").touch()
+    ends = await asyncio.gather(*watches)
+    assert {end.state for end in ends} == {RunState.FINISHED}
+    assert (tree / "count").read_text() == "x\n"
+
+
+async def test_a_run_is_stopped_because_the_graph_says_so(graph: Graph, home: Path, supervision: Supervision) -> None:
+    run = begin(graph, home, UNTIL_TOLD)
+    watch = asyncio.ensure_future(graph.call(supervision.supervise, run.id))
+    await appears(workspace_of(home, run) / "started")
+    graph.pause()
+    end = await watch
+    assert end.state is RunState.STOPPED
+    assert "paused" in end.reason
+
+
+async def test_a_failing_script_is_a_crash_with_its_last_words(
+    graph: Graph, home: Path, supervision: Supervision
+) -> None:
+    run = begin(graph, home, "echo what went wrong; exit 3")
+    end = await graph.call(supervision.supervise, run.id)
+    assert (end.state, end.exit_code) == (RunState.CRASHED, 3)
+    assert end.tail == "what went wrong\n"
+    with graph.store.read() as connection:
+        (crash,) = evidence_of(connection, task_id=graph.task)
+    assert (crash.kind, crash.run_id) == ("agent_crash", run.id)
+
+
+async def test_a_failing_check_is_a_finding_about_the_commit(
+    graph: Graph, home: Path, supervision: Supervision
+) -> None:
+    run = begin(graph, home, "echo 1 failed; exit 1", Role.CHECK)
+    end = await graph.call(supervision.supervise, run.id)
+    assert (end.state, end.exit_code) == (RunState.FINISHED, 1)
+    with graph.store.read() as connection:
+        (check,) = evidence_of(connection, task_id=graph.task)
+    assert (check.kind, check.commit_sha, check.exit_code) == ("check", "1" * 40, 1)
+
+
+async def test_a_runtime_that_this_host_lacks_is_named(graph: Graph, home: Path) -> None:
+    run = begin(graph, home, "true")
+    bare = Supervision(graph.store, home, {}, KEEPER, DEFAULT_PATH, 1)
+    with pytest.raises(NotFound, match="no runtime shell"):
+        await graph.call(bare.supervise, run.id)
+
+
+async def test_the_agents_environment_is_its_own(
+    graph: Graph, home: Path, supervision: Supervision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WATCHBILL_GITHUB_TOKEN_FILE", "/secrets/token")
+    monkeypatch.setenv("SECRET_OF_THE_WORKER", "hunter2")
+    run = begin(graph, home, "env > environment; tr '\\0' '\\n' < /proc/$PPID/environ > supervisor || true")
+    await graph.call(supervision.supervise, run.id)
+    for name in ("environment", "supervisor"):
+        seen = (workspace_of(home, run) / name).read_text()
+        assert "hunter2" not in seen
+        assert "/secrets/token" not in seen

@@ -1,0 +1,55 @@
+"""What a supervisor adds to the command that it runs."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+from runtimes.folder import Ended, RunFolder
+from runtimes.port import Launch
+from tests.bench.figures import Figure
+
+_COMMAND = ("sh", "-c", "true")
+_INTERPRETER = (sys.executable, "-I", "-S", "-c", "pass")
+
+
+def supervision(folder: Path, rounds: int) -> list[Figure]:
+    """A supervised run against its bare command, and against an interpreter that starts and does nothing."""
+    ours = median(_cpu(partial(_supervised, folder / f"run-{number}")) for number in range(rounds))
+    bare = median(_cpu(lambda: subprocess.run(_COMMAND, check=True)) for _ in range(rounds))
+    python = median(_cpu(lambda: subprocess.run(_INTERPRETER, check=True)) for _ in range(rounds))
+    return [
+        Figure("a supervised `sh -c true` / the command alone, CPU", "ms", ours * 1000, bare * 1000),
+        Figure("a supervised `sh -c true` / an empty Python, CPU", "ms", ours * 1000, python * 1000),
+    ]
+
+
+def _supervised(path: Path) -> None:
+    folder = RunFolder(path)
+    launch = Launch("bench-00000000-1-author-1", _COMMAND, Path("/"), {"PATH": "/usr/bin:/bin"}, 60)
+    folder.spawn(launch, datetime.now(UTC) + timedelta(minutes=1))
+    while not isinstance(folder.status(), Ended):
+        time.sleep(0.005)
+
+
+def _cpu(act: Callable[[], object]) -> float:
+    """The seconds of CPU of the processes that this starts, once all of them have been waited for."""
+    before = _of_children()
+    act()
+    # A supervisor is waited for by a thread; its end follows its result.
+    deadline = time.monotonic() + 5
+    while _of_children() == before and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return _of_children() - before
+
+
+def _of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

@@ -1,0 +1,104 @@
+"""A rehearsal takes a plan to merged pull requests on this machine alone, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+
+from starter.exits import Exit
+from tests.starter.conftest import plan
+
+DEMO = Path(__file__).parents[2] / "docs/examples/demo"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "README.md").write_text("# shop\n")
+    return folder
+
+
+@pytest.fixture
+def stays_clean(watchbill, tmp_path):
+    """No home of a rehearsal stays, and no process that was told of it."""
+    places = tmp_path / "temporary"
+    places.mkdir()
+    watchbill.settings["TMPDIR"] = str(places)
+    yield
+    assert list(places.iterdir()) == []
+    assert not [each for each in psutil.process_iter() if str(places) in _told(each)]
+
+
+def _told(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline()) + str(process.environ().get("WATCHBILL_HOME"))
+    except psutil.Error:
+        return ""
+
+
+@pytest.mark.usefixtures("stays_clean")
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_demo_ends_with_three_proven_pull_requests(watchbill):
+    done = watchbill("rehearse", DEMO / "plan.md", "--repository", DEMO / "shop")
+    assert done.returncode == Exit.DONE, done.stdout + done.stderr
+    report = done.stdout.partition("## What became of it")[2]
+    assert len(re.findall(r"^- \d\. .*: \*\*merged\*\*, proven in", report, re.MULTILINE)) == 3
+    assert report.count("`python3 -m unittest -q` on") == 3
+    assert "Temporal's UI" in done.stdout
+    assert not list((DEMO / "shop").rglob("__pycache__"))
+
+
+@pytest.mark.usefixtures("stays_clean")
+@pytest.mark.timeout(300)
+def test_what_is_merged_by_hand_is_merged_by_the_rehearsal(watchbill, write, shop):
+    path = write("by-hand.md", plan("by-hand"))
+    done = watchbill("rehearse", path, "--repository", shop)
+    assert done.returncode == Exit.DONE, done.stdout + done.stderr
+    assert "approve by the rehearsal" in done.stdout
+
+
+@pytest.mark.usefixtures("stays_clean")
+@pytest.mark.timeout(300)
+def test_a_question_ends_the_rehearsal_with_a_report_of_it(watchbill, write, shop):
+    path = write("stray.md", plan("stray", "Stray | echo x > stray.md", paths="[src/**]"))
+    done = watchbill("rehearse", path, "--repository", shop)
+    assert done.returncode == Exit.UNFINISHED, done.stderr
+    assert "## What waits for a person" in done.stdout
+    assert "stray.md" in done.stdout
+
+
+@pytest.mark.usefixtures("stays_clean")
+def test_what_cannot_be_rehearsed_is_one_sentence_and_starts_nothing(watchbill, write, shop):
+    path = write("plan.md", plan("faster"))
+    done = watchbill("rehearse", path, "--repository", shop / "nowhere")
+    assert (done.returncode, done.stderr.count("\n")) == (Exit.NOT_FOUND, 1)
+    assert "nowhere is no directory" in done.stderr
+    faulty = write("faulty.md", plan("faster", slug="Nope"))
+    assert watchbill("rehearse", faulty, "--repository", shop).returncode == Exit.FAULTS
+
+
+@pytest.mark.usefixtures("stays_clean")
+@pytest.mark.timeout(300)
+def test_nothing_of_this_installation_is_told_to_a_rehearsal_and_ctrl_c_ends_all_of_it(watchbill, write, shop):
+    path = write("kept.md", plan("kept"))
+    watchbill.settings.update(
+        WATCHBILL_STORE_URL="postgresql://nowhere.invalid/x", WATCHBILL_GITHUB_API="https://nowhere.invalid",
+        TEMPORAL_ADDRESS="nowhere.invalid:7233",
+    )  # fmt: skip
+    rehearsing = watchbill.start("rehearse", path, "--repository", shop, "--keep")
+    told = ""
+    while "Ctrl-C ends it" not in told:
+        told += rehearsing.stdout.readline()
+    found = re.search(r"export WATCHBILL_HOME=(\S+)", told)
+    assert found
+    assert Path(found[1], "up.json").exists()
+    rehearsing.send_signal(signal.SIGINT)
+    _, said = rehearsing.communicate(timeout=60)
+    assert "Traceback" not in said
+    assert rehearsing.returncode in (Exit.DONE, Exit.INTERRUPTED)

@@ -1,0 +1,117 @@
+"""What a command does when nobody answers, and how it leaves."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from domain.identity import plan_id
+from starter.exits import Exit
+from store.database import migrate
+from tests.starter.conftest import plan
+
+
+def at(watchbill, address: str):
+    watchbill.settings["WATCHBILL_TEMPORAL_ADDRESS"] = address
+    return watchbill
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_fifty_commands_leave_with_the_code_that_they_mean(watchbill, idle_temporal):
+    """A process that used Temporal's client may abort at its exit (temporalio/sdk-python#300)."""
+    command = at(watchbill, idle_temporal)
+    with ThreadPoolExecutor(2) as pool:
+        done = pool.map(lambda arguments: command(*arguments).returncode, [["status"], ["pause", "nobody"]] * 25)
+    assert list(done) == [Exit.DONE, Exit.NOT_FOUND] * 25
+
+
+def test_a_namespace_that_is_not_there_is_named(watchbill, idle_temporal, write):
+    command = at(watchbill, idle_temporal)
+    path = write("faster.md", plan("faster"))
+    for arguments in (["status"], ["status", "faster"], ["submit", path], ["pause", "faster"]):
+        done = command(*arguments, WATCHBILL_TEMPORAL_NAMESPACE="attic")
+        assert (done.returncode, done.stderr.count("\n")) == (Exit.UNREACHABLE, 1), done.stderr
+        assert "has no namespace attic" in done.stderr
+
+
+def test_without_a_worker_a_submission_says_so_and_does_not_hang(watchbill, idle_temporal, write):
+    done = at(watchbill, idle_temporal)("submit", write("faster.md", plan("faster")))
+    assert (done.returncode, done.stdout) == (Exit.UNREACHABLE, "")
+    assert "no worker does" in done.stderr
+    assert "watchbill worker" in done.stderr
+
+
+def test_without_worker_and_store_a_status_names_both(watchbill, idle_temporal, write):
+    command = at(watchbill, idle_temporal)
+    command("submit", write("waiting.md", plan("waiting")))
+    done = command("status", "waiting")
+    assert done.returncode == Exit.UNREACHABLE
+    assert "no worker does" in done.stderr
+    assert "there is no store at" in done.stderr
+
+
+def test_without_a_worker_the_store_is_asked(watchbill, idle_temporal, tmp_path, published_graph):
+    command = at(watchbill, idle_temporal)
+    done = command("status", "faster", "--json", WATCHBILL_STORE_URL=published_graph)
+    assert done.returncode == Exit.DONE, done.stderr
+    assert json.loads(done.stdout)["plan_id"] == plan_id("local", "faster")
+
+
+def test_without_temporal_the_store_is_asked_and_that_is_said(watchbill, published_graph):
+    done = watchbill("status", "faster", WATCHBILL_STORE_URL=published_graph)
+    assert done.returncode == Exit.DONE, done.stderr
+    assert "faster" in done.stdout
+    assert "This is what the store says" in done.stderr
+
+
+def test_the_doctor_names_what_is_missing_and_what_mends_it(watchbill):
+    done = watchbill("doctor", "--json")
+    assert done.returncode == Exit.FAULTS
+    findings = {each["what"]: each for each in json.loads(done.stdout)}
+    assert (findings["Temporal"]["level"], findings["Temporal"]["mend"]) == ("missing", "watchbill up")
+    assert findings["store"]["level"] == "warn"
+    assert "WATCHBILL_GITHUB_TOKEN_FILE" in findings["forge"]["mend"]
+    assert watchbill("doctor").returncode == Exit.FAULTS
+
+
+def test_the_doctor_never_shows_what_is_in_a_secret_or_a_url(watchbill, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("made-up-token")
+    done = watchbill(
+        "doctor", "--json", WATCHBILL_GITHUB_TOKEN_FILE=str(token),
+        WATCHBILL_STORE_URL="postgresql://ada:hunter2@127.0.0.1:1/shop",
+    )  # fmt: skip
+    assert "made-up-token" not in done.stdout + done.stderr
+    assert "hunter2" not in done.stdout + done.stderr
+    findings = {each["what"]: each for each in json.loads(done.stdout)}
+    assert findings["WATCHBILL_GITHUB_TOKEN_FILE"]["level"] == "warn"
+    assert findings["forge"]["found"] == "a personal token"
+
+
+def test_a_new_temporal_takes_over_the_graph_only_by_word(watchbill, idle_temporal, tmp_path):
+    url = f"sqlite:///{tmp_path}/graph.db"
+    migrate(url)
+    command = at(watchbill, idle_temporal)
+    first = command("rebuild", WATCHBILL_STORE_URL=url)
+    assert (first.returncode, "number 1" in first.stdout) == (Exit.DONE, True)
+    again = command("rebuild", WATCHBILL_STORE_URL=url)
+    assert (again.returncode, "already" in again.stdout) == (Exit.DONE, True)
+    _another_took_over(url)
+    late = command("rebuild", WATCHBILL_STORE_URL=url)
+    assert late.returncode == Exit.REFUSED
+    assert "has taken over" in late.stderr
+
+
+def _another_took_over(url: str) -> None:
+    from datetime import UTC, datetime
+
+    from store.database import open_store
+    from store.workers import incarnation_of
+
+    store = open_store(url)
+    with store.write() as connection:
+        incarnation_of(connection, "another", datetime.now(UTC))
+    store.close()

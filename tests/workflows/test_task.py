@@ -1,0 +1,367 @@
+"""The life of a task, through every branch of its flow."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.pull import Merge, MergeKind
+from domain.run import EndKind, EvidenceKind, RunState
+from domain.task import QuestionKind, TaskState
+from domain.view import waits_for
+from store.evidence import evidence_of
+from tests.workflows.stage import Plan, Stage
+from tests.workflows.world import CRASHES, FAILS, Ends, Held, Left, not_there, sha
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+ONCE_THROUGH = ["confirm", "begin", "worked", "cleared", "published", "merged"]
+
+
+async def question(plan: Plan, kind: QuestionKind) -> str:
+    """The id of what the paused task asks, which is of this kind."""
+    task = await plan.until(TaskState.PAUSED)
+    assert task.question is not None
+    assert task.question.kind is kind
+    return task.question.id
+
+
+async def test_a_confirmed_box_becomes_one_merged_pull_request(stage: Stage) -> None:
+    plan = await stage.plan().begin()
+    await plan.until_over()
+    task = plan.facts()
+    assert plan.events() == ONCE_THROUGH
+    assert (task.state, task.proof) == (TaskState.MERGED, "proven")
+    assert plan.started() == {"author-1": 1, "check-1": 1}
+    assert (stage.forge.opened[task.id], stage.forge.merged[task.id], stage.host.pushed[task.id]) == (1, 1, 1)
+    assert task.id in stage.host.cleared
+
+
+async def test_work_that_changes_nothing_ends_without_a_pull_request(stage: Stage) -> None:
+    plan = stage.plan()
+    plan.tell("collect", Left(changed=0))
+    await plan.begin()
+    await plan.until_over()
+    assert plan.facts().state is TaskState.NO_CHANGES
+    assert plan.facts().reason == "the work changes nothing against the base"
+    assert stage.host.pushed[plan.task()] == stage.forge.opened[plan.task()] == 0
+
+
+async def test_work_that_the_base_contains_already_ends_as_no_changes(stage: Stage) -> None:
+    plan = stage.plan()
+    plan.tell("open", "empty")
+    await plan.begin()
+    await plan.until_over()
+    assert plan.facts().state is TaskState.NO_CHANGES
+
+
+async def test_a_crashed_run_leaves_evidence_and_is_followed_by_another(stage: Stage) -> None:
+    plan = stage.plan()
+    plan.tell("author", CRASHES)
+    await plan.begin()
+    await plan.until_over()
+    assert plan.events() == ONCE_THROUGH
+    assert plan.started() == {"author-1": 1, "author-2": 1, "check-1": 1}
+    with stage.store.read() as connection:
+        seen = {one.run_id: one.kind for one in evidence_of(connection, task_id=plan.task())}
+    assert seen == {
+        plan.run(): EvidenceKind.AGENT_CRASH,
+        plan.run(role="check"): EvidenceKind.CHECK,
+    }
+
+
+async def test_two_runs_that_fail_alike_and_leave_the_same_ask_a_person(stage: Stage) -> None:
+    plan = stage.plan()
+    plan.tell("author", CRASHES, CRASHES)
+    plan.tell("collect", Left(head="the same"), Left(head="the same"))
+    await plan.begin()
+    asked = await question(plan, QuestionKind.NO_PROGRESS)
+    assert "killed by signal 9" in plan.facts().question.text
+    await plan.decide("resume", 1, asked)
+    await plan.until_over()
+    assert plan.started() == {"author-1": 1, "author-2": 1, "author-3": 1, "check-1": 1}
+
+
+async def test_a_run_that_leaves_the_tree_of_the_round_before_asks_a_person(stage: Stage) -> None:
+    plan = stage.plan()
+    plan.tell("check", FAILS)
+    plan.tell("collect", Left(tree="the same"), Left(tree="the same"))
+    await plan.begin()
+    asked = await question(plan, QuestionKind.NO_PROGRESS)
+    await plan.decide("answer", 1, asked, "Mind the cache.")
+    await plan.until(TaskState.MERGED)
+    assert plan.events() == [
+        "confirm", "begin", "worked", "checks_failed", "pause", "resume_working", "worked", "cleared",
+        "published", "merged",
+    ]  # fmt: skip
+
+
+async def test_every_kind_of_retry_draws_on_one_bound(stage: Stage) -> None:
+    plan = stage.plan(attempts=2)
+    plan.tell("author", CRASHES)
+    plan.tell("check", FAILS)
+    await plan.begin()
+    asked = await question(plan, QuestionKind.TOO_MANY_RUNS)
+    assert plan.facts().runs_begun == 2
+    await plan.decide("resume", 1, asked)
+    await plan.until(TaskState.MERGED)
+    assert plan.facts().allowed_runs == 4
+
+
+async def test_failed_checks_send_the_task_back_with_what_they_said(stage: Stage) -> None:
+    plan = stage.plan()
+    again = Held()
+    plan.tell("check", FAILS)
+    plan.tell("author", Ends(), again)
+    await plan.begin()
+    await plan.until_started(2)
+    assert plan.facts().round == 2
+    assert plan.facts().note == "`true` exited 1.\n1 failed, 3 passed"
+    again.release()
+    await plan.until_over()
+    assert plan.facts().proven_sha == sha(f"commit {plan.run(2)}")
+
+
+async def test_a_check_that_breaks_off_is_run_again_before_it_counts(stage: Stage) -> None:
+    plan = stage.plan()
+    plan.tell("check", CRASHES)
+    await plan.begin()
+    await plan.until_over()
+    assert plan.events() == ONCE_THROUGH
+    assert plan.started() == {"author-1": 1, "check-1": 1, "check-2": 1}
+
+
+async def test_somebody_elses_commit_on_the_branch_is_built_upon_and_never_overwritten(stage: Stage) -> None:
+    plan = stage.plan()
+    first, second = Held(), Held()
+    plan.tell("author", first, second)
+    await plan.begin()
+    await plan.until_started(1)
+    theirs = stage.forge.push(plan.task(), "somebody's commit")
+    first.release()
+    await plan.until_started(2)
+    assert stage.host.pushed[plan.task()] == 0
+    assert plan.facts().pushed_sha == theirs
+    assert plan.facts().foreign_commits
+    second.release()
+    await plan.until_over()
+    assert "branch_moved" in plan.events()
+
+
+async def test_a_commit_that_somebody_pushes_to_the_pull_request_is_kept_and_proven_anew(stage: Stage) -> None:
+    plan = await stage.plan(merge="by-hand").begin()
+    await plan.until(TaskState.IN_REVIEW)
+    theirs = stage.forge.push(plan.task(), "somebody's commit")
+    await plan.hint()
+    await stage.until(lambda: plan.events()[-3:] == ["head_moved", "cleared", "published"])
+    assert plan.facts().proven_sha == theirs
+    assert plan.started()["author-1"] == 1
+    assert "author-2" not in plan.started()
+
+
+async def test_a_conflict_has_the_work_done_again_on_top_of_the_base(stage: Stage) -> None:
+    plan = stage.plan(merge="by-hand")
+    again = Held()
+    plan.tell("author", Ends(), again)
+    await plan.begin()
+    await plan.until(TaskState.IN_REVIEW)
+    stage.forge.change(plan.task(), mergeable=False)
+    await plan.hint()
+    await plan.until_started(2)
+    assert plan.facts().fresh_start
+    stage.forge.change(plan.task(), mergeable=True)
+    again.release()
+    await stage.until(lambda: plan.events()[-4:] == ["conflicted", "worked", "cleared", "published"])
+    assert stage.forge.opened[plan.task()] == 1
+
+
+async def test_a_conflict_on_a_branch_with_somebody_elses_commits_asks_a_person(stage: Stage) -> None:
+    plan = await stage.plan(merge="by-hand").begin()
+    await plan.until(TaskState.IN_REVIEW)
+    stage.forge.push(plan.task(), "somebody's commit")
+    stage.forge.change(plan.task(), mergeable=False)
+    await plan.hint()
+    asked = await question(plan, QuestionKind.NOT_MERGEABLE)
+    stage.forge.change(plan.task(), mergeable=True)
+    await plan.decide("resume", 1, asked)
+    await plan.until(TaskState.IN_REVIEW)
+
+
+async def test_a_merge_that_the_forge_does_not_allow_says_why_and_happens_once_it_does(stage: Stage) -> None:
+    plan = stage.plan()
+    why = Merge(MergeKind.BLOCKED, reason="1 approving review is required")
+    plan.tell("merge", why, why)
+    await plan.begin()
+    await stage.until(lambda: plan.events()[-1] == "blocked" and not stage.script.waits(plan.task(), "merge"))
+    view = plan.view()
+    assert view.needs_person
+    assert "1 approving review is required" in waits_for(view, view.tasks[0])
+    await plan.hint(event="pull_request_review")
+    await plan.until_over()
+    assert plan.events().count("blocked") == 1
+    assert plan.facts().reason == ""
+
+
+async def test_a_head_that_moves_under_the_merge_is_not_merged_unproven(stage: Stage) -> None:
+    plan = stage.plan()
+
+    def pushed_meanwhile() -> None:
+        stage.forge.push(plan.task(), "somebody's commit")
+
+    plan.tell("merge", pushed_meanwhile)
+    await plan.begin()
+    await plan.until_over()
+    assert "head_moved" in plan.events()
+    assert plan.facts().proof == "proven"
+    assert plan.facts().proven_sha == sha("somebody's commit")
+
+
+async def test_a_merge_by_hand_of_an_unproven_commit_is_merged_and_marked(stage: Stage) -> None:
+    plan = await stage.plan(merge="by-hand", checks="[]").begin()
+    await plan.until(TaskState.IN_REVIEW)
+    stage.forge.merge(plan.task())
+    await plan.hint()
+    await plan.until_over()
+    assert plan.facts().proof == "unproven"
+    assert plan.receipts("task", "merged")[0].cause == "merged by ada"
+
+
+async def test_a_merge_by_hand_settles_what_a_paused_task_asked(stage: Stage) -> None:
+    plan = await stage.plan(merge="by-hand").begin()
+    await plan.until(TaskState.IN_REVIEW)
+    await plan.decide("pause", 1)
+    stage.forge.merge(plan.task())
+    await plan.hint()
+    await plan.until_over()
+    assert [one.event for one in plan.receipts("question")] == ["ask", "withdraw"]
+
+
+async def test_approving_the_head_merges_exactly_that_commit(stage: Stage) -> None:
+    plan = await stage.plan(merge="by-hand").begin()
+    head = (await plan.until(TaskState.IN_REVIEW)).head_sha
+    refused = await plan.decide("approve", 1, sha("another commit"))
+    assert refused.outcome == "refused"
+    await plan.decide("approve", 1, head)
+    await plan.until_over()
+    assert plan.events()[-2:] == ["approved", "merged"]
+
+
+async def test_a_closed_pull_request_ends_its_task_and_reopened_goes_on(stage: Stage) -> None:
+    plan = await stage.plan(merge="by-hand").begin()
+    await plan.until(TaskState.IN_REVIEW)
+    stage.forge.close(plan.task())
+    await plan.hint()
+    await plan.until_over()
+    assert plan.facts().state is TaskState.CLOSED
+    stage.forge.change(plan.task(), open=True, closed_at="")
+    await plan.hint()
+    await plan.until(TaskState.IN_REVIEW)
+    assert plan.state() == "in_progress"
+    stage.forge.merge(plan.task())
+    await plan.hint()
+    await plan.until_over()
+    assert plan.events()[-3:] == ["closed", "reopened", "merged"]
+    assert stage.forge.opened[plan.task()] == 1
+
+
+async def test_a_merge_after_a_task_was_cancelled_still_counts(stage: Stage) -> None:
+    plan = await stage.plan(merge="by-hand").begin()
+    await plan.until(TaskState.IN_REVIEW)
+    await plan.decide("cancel", 1)
+    await plan.until_over()
+    assert not stage.forge.pull_of(plan.task()).open
+    stage.forge.merge(plan.task())
+    await plan.hint()
+    await plan.until(TaskState.MERGED)
+    assert plan.state() == "completed"
+
+
+async def test_work_outside_the_plans_paths_waits_until_a_person_takes_it(stage: Stage) -> None:
+    plan = stage.plan(paths='["src/**"]')
+    plan.tell("collect", Left(strays=("deploy/secrets.yml",)))
+    await plan.begin()
+    asked = await question(plan, QuestionKind.OUT_OF_SCOPE)
+    assert "deploy/secrets.yml" in plan.facts().question.text
+    assert stage.host.pushed[plan.task()] == 0
+    await plan.decide("approve", 1, asked)
+    await plan.until_over()
+    assert plan.started() == {"author-1": 1, "check-1": 1}
+
+
+async def test_cancelling_a_task_stops_its_agent(stage: Stage) -> None:
+    plan = stage.plan()
+    plan.tell("author", Held())
+    await plan.begin()
+    await plan.until_started()
+    await plan.decide("cancel", 1)
+    await plan.until_over()
+    ends = [one.after for one in plan.receipts("run") if one.event == "stop"]
+    assert ends == [RunState.STOPPED]
+    assert plan.facts().state is TaskState.CANCELLED
+    assert plan.run() not in stage.host.living
+
+
+async def test_pausing_a_task_stops_its_agent_and_resuming_begins_another_run(stage: Stage) -> None:
+    plan = stage.plan()
+    plan.tell("author", Held())
+    await plan.begin()
+    await plan.until_started()
+    await plan.decide("pause", 1)
+    asked = await question(plan, QuestionKind.PAUSED_BY_PERSON)
+    await stage.until(lambda: plan.run() not in stage.host.living)
+    await plan.decide("resume", 1, asked)
+    await plan.until_over()
+    assert plan.started() == {"author-1": 1, "author-2": 1, "check-1": 1}
+
+
+async def test_what_a_person_can_mend_pauses_the_task_with_the_errors_own_words(stage: Stage) -> None:
+    plan = stage.plan()
+    plan.tell("prepare", not_there("acme/shop"))
+    await plan.begin()
+    asked = await question(plan, QuestionKind.CANNOT_GO_ON)
+    said = "acme/shop is not there for us; install the App on it. Mend it, then resume."
+    assert plan.facts().question.text == said
+    await plan.decide("resume", 1, asked)
+    await plan.until_over()
+    assert plan.facts().state is TaskState.MERGED
+
+
+async def test_a_run_that_was_refused_asks_a_person(stage: Stage) -> None:
+    plan = stage.plan()
+    plan.tell("author", Ends(RunState.REFUSED, None, EndKind.NEVER_STARTED, "the task has no sh block"))
+    await plan.begin()
+    await question(plan, QuestionKind.CANNOT_GO_ON)
+    assert "the task has no sh block" in plan.facts().question.text
+
+
+async def test_a_task_begins_once_its_predecessor_has_merged(stage: Stage) -> None:
+    plan = await stage.plan("First", "Second {after=1}").begin()
+    await plan.until_over()
+    order = [(one.subject, one.event) for one in plan.receipts("task")]
+    assert order.index((plan.task(1), "merged")) < order.index((plan.task(2), "begin"))
+
+
+async def test_a_predecessor_that_did_not_succeed_asks_a_person(stage: Stage) -> None:
+    plan = stage.plan("First", "Second {after=1}")
+    plan.tell("author", Held())
+    await plan.begin()
+    await plan.until_started()
+    await plan.decide("cancel", 1)
+    second = await plan.until(TaskState.PAUSED, 2)
+    assert second.question.kind is QuestionKind.PREDECESSOR
+    await plan.decide("resume", 2, second.question.id)
+    await plan.until_over()
+    assert plan.facts(2).state is TaskState.MERGED
+
+
+async def test_a_plan_holds_no_more_slots_than_its_concurrency(stage: Stage) -> None:
+    plan = stage.plan("First", "Second", "Third", concurrency=1)
+    holds = [Held(), Held(), Held()]
+    for ordinal, hold in enumerate(holds, 1):
+        plan.tell("author", hold, ordinal=ordinal)
+    await plan.begin()
+    for ordinal, hold in enumerate(holds, 1):
+        await plan.until_started(ordinal=ordinal)
+        states = [plan.facts(later).state for later in range(ordinal + 1, 4)]
+        assert states == [TaskState.PENDING] * (3 - ordinal)
+        hold.release()
+    await plan.until_over()
