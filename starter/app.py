@@ -60,6 +60,7 @@ COMMANDS: dict[Command, tuple[str, ...]] = {
         "watchbill rehearse plan.md --repository .",
         "watchbill rehearse plan.md --repository ../shop --keep",
     ),
+    doors.migrate: ("watchbill migrate",),
     doors.rebuild: ("watchbill rebuild",),
 }
 """Every command in the order in which `--help` lists it, with examples of what to type."""

@@ -50,6 +50,16 @@ def become(door: str) -> NoReturn:
     os.execve(command[0], command, settings_.load().door_environment)  # noqa: S606 - to become it is the point
 
 
+def migrate() -> Exit:
+    """Make the store's tables those of this version. Unavailable when it does not answer."""
+    from store.database import migrate as bring_up_to_date
+
+    settings = settings_.load()
+    bring_up_to_date(settings.store_url)
+    say("the store has this version's tables")
+    return Exit.DONE
+
+
 def rebuild() -> Exit:
     """Make the Temporal at hand the graph's next incarnation. Superseded when it is an earlier one."""
     return asyncio.run(_rebuild(settings_.load()))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from domain.lifecycle import Receipt
 from domain.plan import PlanEvent
 from domain.policy import UNPROVEN
-from domain.run import EvidenceKind, Role
+from domain.run import EvidenceKind, Role, RunEvent
 from domain.task import ENDED, TaskEvent, TaskFacts
-from domain.view import PlanView, counts
+from domain.view import PlanView, TaskView, counts
 from starter.hints import waiting
 
 
@@ -90,42 +91,90 @@ def build(
     receipts: Iterable[Receipt],
 ) -> Report:
     """Put a plan's facts together. `receipts` are all of its chain, in order, and are read once."""
-    words, times, runs = _from_receipts(receipts)
+    told = _told(receipts)
+    facts = {task.ordinal: task for task in tasks}
     seen: dict[str, list[Seen]] = {}
     for each in evidence:
         seen.setdefault(each.task_id, []).append(each)
-    facts = {task.ordinal: task for task in tasks}
     waits = {each.task: each.text for each in waiting(view)}
-    reports = []
-    for box in view.tasks:
-        task = facts.get(box.ordinal)
-        if task is None:
-            reports.append(TaskReport(box.ordinal, box.title, box.state, waits_for=waits.get(box.ordinal, "")))
-            continue
-        began, ended = times.get(task.id, (None, None))
-        reports.append(
-            TaskReport(
-                box.ordinal,
-                box.title,
-                box.state,
-                box.proof,
-                box.pull_url,
-                task.merged_sha,
-                tuple(_checks(task, seen.get(task.id, []))),
-                runs.get((task.id, Role.AUTHOR), 0),
-                runs.get((task.id, Role.CHECK), 0),
-                sum(each.kind == EvidenceKind.AGENT_CRASH for each in seen.get(task.id, [])),
-                _moment(began),
-                _moment(ended),
-                (ended - began).total_seconds() if began and ended else None,
-                box.reason,
-                waits.get(box.ordinal, ""),
-            )
-        )
     return Report(
-        view.plan_id, view.title, view.state, view.repository, view.base, view.merge, view.digest,
-        view.confinement, asked, tuple(words), tuple(reports), counts(view), view.seq, view.head,
-    )  # fmt: skip
+        plan_id=view.plan_id,
+        title=view.title,
+        state=view.state,
+        repository=view.repository,
+        base=view.base,
+        merge=view.merge,
+        digest=view.digest,
+        confinement=view.confinement,
+        asked=asked,
+        words=tuple(told.words),
+        tasks=tuple(
+            _task_report(box, facts.get(box.ordinal), seen.get(box.id, []), told, waits.get(box.ordinal, ""))
+            for box in view.tasks
+        ),
+        counts=counts(view),
+        seq=view.seq,
+        head=view.head,
+    )
+
+
+@dataclass
+class _Told:
+    """What a chain's receipts say: persons' words, when tasks began and ended, how often they were run."""
+
+    words: list[Word] = field(default_factory=list)
+    began: dict[str, datetime] = field(default_factory=dict)
+    ended: dict[str, datetime] = field(default_factory=dict)
+    runs: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
+def _told(receipts: Iterable[Receipt]) -> _Told:
+    told = _Told()
+    for receipt in receipts:
+        match receipt.kind, receipt.event:
+            case _ if receipt.refused:
+                continue
+            case "plan", PlanEvent.PUBLISH | PlanEvent.REPUBLISH | PlanEvent.CONFIRM:
+                told.words.append(Word(_moment(receipt.at), receipt.cause))
+            case "task", event:
+                if event == TaskEvent.BEGIN:
+                    told.began.setdefault(receipt.subject, receipt.at)
+                if receipt.after in ENDED:
+                    told.ended[receipt.subject] = receipt.at
+                else:
+                    told.ended.pop(receipt.subject, None)
+            case "run", RunEvent.START:
+                told.runs[str(receipt.facts["task_id"]), str(receipt.facts["role"])] += 1
+    return told
+
+
+def _task_report(
+    box: TaskView, task: TaskFacts | None, seen: Sequence[Seen], told: _Told, waits_for: str
+) -> TaskReport:
+    began, ended = told.began.get(box.id), told.ended.get(box.id)
+    return TaskReport(
+        ordinal=box.ordinal,
+        title=box.title,
+        state=box.state,
+        proof=box.proof,
+        pull_url=box.pull_url,
+        merged_sha=task.merged_sha if task else "",
+        checks=tuple(_checks(task, seen)) if task else (),
+        runs=told.runs[box.id, Role.AUTHOR],
+        check_runs=told.runs[box.id, Role.CHECK],
+        crashes=sum(each.kind == EvidenceKind.AGENT_CRASH for each in seen),
+        began_at=_moment(began),
+        ended_at=_moment(ended),
+        seconds=(ended - began).total_seconds() if began and ended else None,
+        reason=box.reason,
+        waits_for=waits_for,
+    )
+
+
+def _checks(task: TaskFacts, seen: Iterable[Seen]) -> Iterable[Check]:
+    """The checks of the commit that counts: the proven one, else the last."""
+    commit = task.proven_sha or task.head_sha
+    return (each.check for each in seen if each.kind == EvidenceKind.CHECK and each.check.commit_sha == commit)
 
 
 def to_markdown(report: Report) -> str:
@@ -173,39 +222,6 @@ def _task_lines(task: TaskReport) -> list[str]:
     if task.reason:
         lines.append(f"    - {_flat(task.reason)}")
     return lines
-
-
-def _checks(task: TaskFacts, seen: Iterable[Seen]) -> Iterable[Check]:
-    """The checks of the commit that counts: the proven one, else the last."""
-    commit = task.proven_sha or task.head_sha
-    return (each.check for each in seen if each.kind == EvidenceKind.CHECK and each.check.commit_sha == commit)
-
-
-_Times = dict[str, tuple[datetime | None, datetime | None]]
-
-
-def _from_receipts(receipts: Iterable[Receipt]) -> tuple[list[Word], _Times, dict[tuple[str, str], int]]:
-    words: list[Word] = []
-    times: _Times = {}
-    runs: dict[tuple[str, str], int] = {}
-    for receipt in receipts:
-        if receipt.refused:
-            continue
-        if receipt.kind == "plan" and receipt.event in (
-            PlanEvent.PUBLISH,
-            PlanEvent.REPUBLISH,
-            PlanEvent.CONFIRM,
-        ):
-            words.append(Word(_moment(receipt.at), receipt.cause))
-        elif receipt.kind == "task":
-            began, _ = times.get(receipt.subject, (None, None))
-            if receipt.event == TaskEvent.BEGIN:
-                began = began or receipt.at
-            times[receipt.subject] = began, receipt.at if receipt.after in ENDED else None
-        elif receipt.kind == "run" and receipt.before is None:
-            key = str(receipt.facts.get("task_id")), str(receipt.facts.get("role"))
-            runs[key] = runs.get(key, 0) + 1
-    return words, times, runs
 
 
 def _moment(at: datetime | None) -> str:

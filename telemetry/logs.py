@@ -5,13 +5,19 @@ from __future__ import annotations
 import logging
 import re
 import sys
-from collections.abc import MutableMapping
 from typing import Any
 
 import structlog
 from temporalio import workflow
 
-_SECRET = re.compile(r"gh[a-z]_[A-Za-z0-9._-]{20,}|(?i:(?:basic|bearer)\s+[A-Za-z0-9+/=._-]{8,})|-----BEGIN [^-]+-----")
+# In a finished line, so a value ends at the quote of its string at the latest. Tokens of GitHub begin with
+# ghs_, ghp_ and their like, or with github_pat_; a key is taken out whole, or as far as it was written.
+_SECRET = re.compile(
+    r"gh[a-z]_[A-Za-z0-9._-]{20,}|github_pat_\w{20,}"
+    r"|(?i:(?:basic|bearer)\s+[A-Za-z0-9+/=._~-]{8,})"
+    r"|(?<=://)[^/\s@\"]+(?=@)"
+    r"|-----BEGIN [^-]+-----[^\"]*?(?:-----END [^-]+-----|(?=\")|\Z)"
+)
 
 
 def configure() -> None:
@@ -21,10 +27,9 @@ def configure() -> None:
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
-        redact,
     ]
     structlog.configure(
-        processors=[*shared, structlog.processors.JSONRenderer()],
+        processors=[*shared, structlog.processors.JSONRenderer(default=str), redact],
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=True,
     )
@@ -35,8 +40,8 @@ def configure() -> None:
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.format_exc_info,
-                redact,
                 structlog.processors.JSONRenderer(default=str),
+                redact,
             ],
         )
     )
@@ -46,9 +51,9 @@ def configure() -> None:
     logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
-def redact(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Replace what looks like a credential in every text of a log line."""
-    return {key: _SECRET.sub("[redacted]", value) if isinstance(value, str) else value for key, value in event.items()}
+def redact(_: Any, __: str, line: str) -> str:
+    """The finished line without what looks like a credential, however deep in it that stood."""
+    return _SECRET.sub("[redacted]", line)
 
 
 def _not_in_replay(_: logging.LogRecord) -> bool:

@@ -16,6 +16,7 @@ from domain.errors import WatchbillError
 from domain.identity import TASK_QUEUE, heartbeat_workflow_id
 from domain.publication import OwnerRef
 from store.database import migrate, open_store
+from telemetry.logs import configure
 from webhooks.app import Door
 from webhooks.settings import WebhookSettings
 
@@ -59,13 +60,19 @@ async def serve(settings: WebhookSettings) -> None:
     nudger = Nudger(settings.temporal_address, settings.temporal_namespace)
     door = Door(store, secret, settings.webhooks_limit, nudger)
     config = uvicorn.Config(
-        door.app(), settings.webhooks_host, settings.webhooks_port, log_level="warning", server_header=False
+        door.app(),
+        settings.webhooks_host,
+        settings.webhooks_port,
+        log_config=None,
+        log_level="warning",
+        server_header=False,
     )
     await uvicorn.Server(config).serve()
 
 
 def main() -> int:
     settings = WebhookSettings()
+    configure()
     try:
         migrate(settings.store)
         asyncio.run(serve(settings))

@@ -83,7 +83,7 @@ class Door:
     async def _body(self, request: Request) -> bytes | None:
         """The raw body; None as soon as it is known to be too large."""
         declared = request.headers.get("content-length", "")
-        if declared.isdigit() and int(declared) > self.limit:
+        if declared.isdecimal() and int(declared) > self.limit:
             return None
         parts: list[bytes] = []
         size = 0

@@ -79,6 +79,17 @@ def rehearse(
     return rehearsing.rehearse(file, text, spec, repository, owner, keep=keep)
 
 
+def migrate() -> Exit:
+    """Bring the store to this version's tables.
+
+    Doors do so when they start; on more than one machine do it once, before the first start of a new
+    version. A store that is up to date stays as it is.
+    """
+    from starter import doors
+
+    return doors.migrate()
+
+
 def rebuild() -> Exit:
     """Give the work graph to the Temporal at hand.
 
