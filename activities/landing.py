@@ -46,13 +46,16 @@ class Landing:
         )
 
     @activity.defn
-    async def look_at_pull_request(self, task_id: str) -> PullRequest:
-        """Read the task's pull request. What was hinted at before the read began counts as handled."""
+    async def look_at_pull_request(self, task_id: str) -> PullRequest | None:
+        """Read the task's pull request, or find out that its branch has none yet.
+
+        What was hinted at before the read began counts as handled.
+
+        A repeat reads again, and settles what came in between as well.
+        """
         began = activity.info().current_attempt_scheduled_time
         task = await asyncio.to_thread(self._load, task_id)
-        if task.pull_number is None:
-            raise NotFound(f"task {task_id} has no pull request")
-        pull = await self.forge.read_pull_request(task.repository, task.pull_number)
+        pull = await self._pull_of(task)
         await asyncio.to_thread(self._hints_handled, task_id, began)
         return pull
 

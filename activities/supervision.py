@@ -16,9 +16,9 @@ from typing import Any
 from temporalio import activity
 
 from domain.errors import NotFound, WatchbillError
-from domain.run import Role, RunEnd, RunFacts
+from domain.run import EndKind, Role, RunEnd, RunFacts, RunState
 from domain.task import TaskFacts
-from runtimes.folder import Dead, Ended, Live, RunFolder
+from runtimes.folder import Absent, Dead, Ended, Live, RunFolder
 from runtimes.port import Job, Runtime
 from store import runs, tasks
 from store.database import Store
@@ -55,6 +55,9 @@ class Supervision:
         if not run.live:
             return await asyncio.to_thread(self._recorded_end, run)
         folder = RunFolder(self.home / "runs" / run.id)
+        unwanted = await asyncio.to_thread(self._unwanted, folder, run)
+        if unwanted:
+            return await asyncio.to_thread(self._record, folder, run, task, _never_started(run, unwanted))
         await asyncio.to_thread(self._spawn, folder, run, task)
         await self._watch(folder, run)
         return await asyncio.to_thread(self._record_end, folder, run, task)
@@ -73,6 +76,13 @@ class Supervision:
                 await asyncio.to_thread(self._renew_or_stop, folder, run)
             await asyncio.sleep(pause)
             pause = min(SLOWEST_LOOK, pause * 1.5)
+
+    def _unwanted(self, folder: RunFolder, run: RunFacts) -> str:
+        """Why a run that has not begun shall not begin any more; empty for one that goes on."""
+        if not isinstance(folder.status(), Absent):
+            return ""
+        with self.store.write() as connection:
+            return runs.keep(connection, run, self.keeper, datetime.now(UTC))
 
     def _spawn(self, folder: RunFolder, run: RunFacts, task: TaskFacts) -> None:
         """Spawning is the folder's to do once; here it is written down before it happens."""
@@ -121,13 +131,21 @@ class Supervision:
             raise WatchbillError(f"run {run.id} has no recorded end")
         verdict = self._runtime(run).judge(status.result, folder)
         end = RunEnd(run.id, verdict.state, status.result.kind, verdict.exit_code, verdict.reason, folder.text())
+        return self._record(folder, run, task, end)
+
+    def _record(self, folder: RunFolder, run: RunFacts, task: TaskFacts, end: RunEnd) -> RunEnd:
         story = [_event(number, event) for number, event in enumerate(folder.events())]
+        now = datetime.now(UTC)
         with self.store.write() as connection:
-            return runs.end(connection, run, task, end, story, self.keeper.worker, datetime.now(UTC), self.incarnation)
+            return runs.end(connection, run, task, end, story, self.keeper.worker, now, self.incarnation)
 
     def _recorded_end(self, run: RunFacts) -> RunEnd:
         with self.store.read() as connection:
             return runs.recorded_end(connection, run)
+
+
+def _never_started(run: RunFacts, why: str) -> RunEnd:
+    return RunEnd(run.id, RunState.STOPPED, EndKind.NEVER_STARTED, reason=f"it had not begun: {why}")
 
 
 def workspace_of(home: Path, run: RunFacts) -> Path:

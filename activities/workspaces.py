@@ -18,7 +18,7 @@ from temporalio import activity
 
 from activities.patience import in_thread
 from activities.supervision import workspace_of
-from domain.errors import NotFound, Superseded, Unavailable, WatchbillError
+from domain.errors import NotFound, Superseded, Unauthorized, Unavailable, WatchbillError
 from domain.identity import branch_of, digest
 from domain.lifecycle import Move
 from domain.publication import PushOrder
@@ -167,6 +167,10 @@ class Workspaces:
             self._addresses[name] = (await self.forge.repository(name)).clone_url
         try:
             yield self._addresses[name], await self.forge.push_auth(name)
+        except Unauthorized as error:
+            if await self.forge.renew_auth(name):
+                raise Unavailable(f"{error}; new credentials are at hand") from error
+            raise
         except WatchbillError:
             self._addresses.pop(name, None)
             raise

@@ -199,15 +199,16 @@ def after_look(task: TaskFacts, pull: PullRequest) -> Answer | None:
     ended = forge_fact(task, pull)
     if ended is not None:
         return ended
-    if pull.head_sha != task.pushed_sha:
+    if pull.head_sha != task.head_sha:
+        # Somebody pushed; or it was closed and reopened below work of ours that was never pushed.
         return Continue(
             TaskEvent.HEAD_MOVED,
             f"head_moved:{task.round}:{pull.head_sha}",
-            f"somebody pushed {pull.head_sha[:12]}",
+            f"the pull request is at {pull.head_sha[:12]}",
             {
                 "head_sha": pull.head_sha,
                 "pushed_sha": pull.head_sha,
-                "foreign_commits": True,
+                "foreign_commits": task.foreign_commits or pull.head_sha != task.pushed_sha,
                 "round": task.round + 1,
                 "reason": "",
             },
@@ -217,6 +218,12 @@ def after_look(task: TaskFacts, pull: PullRequest) -> Answer | None:
     if may_merge(task, pull):
         return None
     return Wait(LOOK_SOON) if merge_is_wanted(task, pull) else Wait()
+
+
+def after_vanished(task: TaskFacts) -> Pause:
+    """The forge knows of no pull request for a task that was in review."""
+    gone = f"The forge has no pull request from this task's branch to {task.base} any more."
+    return Pause(QuestionKind.CANNOT_GO_ON, f"{gone} Cancel, or resume to look again.", TaskState.IN_REVIEW)
 
 
 def after_merge(task: TaskFacts, pull: PullRequest, merge: Merge) -> Answer:

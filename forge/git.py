@@ -180,7 +180,7 @@ def lines(output: bytes) -> list[str]:
 def push_refusal(branch: str, reasons: list[str]) -> WatchbillError:
     """The error for a branch that the other side would not set although nobody had moved it."""
     reason = redact("; ".join(reasons))[:500]
-    if re.search(r"declined|refus|denying|prohibited|protected", reason):
+    if re.search(r"declined|refus|deny|prohibited|protected", reason):
         return WatchbillError(f"the forge does not take the commit on {branch}: {reason}")
     return Unavailable(f"the forge did not take the push to {branch}: {reason or 'it gave no reason'}")
 

@@ -47,6 +47,11 @@ class GitHub:
     async def push_auth(self, name: str) -> Auth:
         return Auth.with_token(await self._credentials.token(name))
 
+    async def renew_auth(self, name: str) -> bool:
+        before = await self._credentials.token(name)
+        self._credentials.forget(name)
+        return await self._credentials.token(name) != before
+
     async def open_pull_request(self, name: str, *, branch: str, base: str, title: str, body: str) -> Opened:
         found = await self._standing(name, branch, base)
         if found:
@@ -174,8 +179,11 @@ class GitHub:
         try:
             return await self._api.ask(f"Bearer {token}", method, f"/repos/{name}{path}", **about)
         except Unauthorized:
-            self._credentials.forget(name)
-            raise
+            # A 401 has done nothing, and the token may have been revoked: by a new installation, say.
+            if not await self.renew_auth(name):
+                raise
+            token = await self._credentials.token(name)
+            return await self._api.ask(f"Bearer {token}", method, f"/repos/{name}{path}", **about)
 
 
 def _pull(found: dict[str, Any]) -> PullRequest:

@@ -41,6 +41,10 @@ class Forge(Protocol):
         """Credentials for git, good for this repository and for at least five minutes."""
         ...
 
+    async def renew_auth(self, name: str) -> bool:
+        """Get new credentials for a repository that did not take ours; False when there are no others."""
+        ...
+
     async def open_pull_request(self, name: str, *, branch: str, base: str, title: str, body: str) -> Opened:
         """Open the pull request from `branch` to `base`, or find the one that there is.
 

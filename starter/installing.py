@@ -10,7 +10,7 @@ from starter.exits import CommandFailed, Exit
 from starter.local.installation import GitHub, Installation, StandIn
 from starter.settings import Settings
 from starter.sources import copy_of
-from starter.standin import stand_in
+from starter.standin import environment_for_stand_in, stand_in
 
 WORKER = (sys.executable, "-P", "-m", "worker")
 WEBHOOKS = (sys.executable, "-P", "-m", "webhooks")
@@ -24,8 +24,7 @@ def installation(settings: Settings, repositories: Mapping[str, Path]) -> Instal
         home=settings.home,
         owner=settings.owner,
         github=_stand_in(settings.home, repositories) if repositories else _github(settings),
-        # A stand-in does not mind how fast we write.
-        environment={**told, "WATCHBILL_GITHUB_PAUSE": "0"} if repositories else told,
+        environment=environment_for_stand_in(told) if repositories else told,
         store_url=told.get("WATCHBILL_STORE_URL", ""),
         worker=WORKER,
         webhooks=WEBHOOKS,

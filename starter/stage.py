@@ -16,7 +16,7 @@ from starter.local.addresses import Addresses
 from starter.local.installation import Installation, Local
 from starter.settings import Settings, load
 from starter.sources import copy_of
-from starter.standin import stand_in
+from starter.standin import environment_for_stand_in, stand_in
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,7 @@ async def stage(owner: str, repository: str, source: Path, tell: Callable[[str],
     """
     async with _temporary_home() as home:
         copied = await asyncio.to_thread(copy_of, source, home / "source.git")
-        # A stand-in does not mind how fast we write.
-        environment = {**_untold(os.environ), "WATCHBILL_GITHUB_PAUSE": "0"}
+        environment = environment_for_stand_in(_untold(os.environ))
         installation = Installation(
             home=home,
             owner=owner,

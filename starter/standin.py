@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
+from urllib.request import ProxyHandler, Request, build_opener
 
 from domain.errors import NotFound, Unavailable
 from starter.local.installation import GitHub, StandIn
@@ -28,6 +28,12 @@ def stand_in(home: Path, repositories: Mapping[str, Path]) -> StandIn:
         return await asyncio.to_thread(_introduce, home, repositories, announcement)
 
     return StandIn(introduce, command=(sys.executable, "-P", "-m", "rehearsal"))
+
+
+def environment_for_stand_in(environment: Mapping[str, str]) -> dict[str, str]:
+    """What the doors inherit beside a stand-in: it is on this machine, and minds no pace of writing."""
+    direct = {name: value for name, value in environment.items() if not name.lower().endswith("_proxy")}
+    return {**direct, "WATCHBILL_GITHUB_PAUSE": "0"}
 
 
 def _write_secret(path: Path, secret: str) -> None:
@@ -59,7 +65,8 @@ def _post(url: str, token: str, body: Mapping[str, Any]) -> dict[str, Any]:
     headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
     request = Request(url, json.dumps(body).encode(), headers)  # noqa: S310 - the stand-in's own address
     try:
-        with urlopen(request, timeout=120) as answer:  # noqa: S310 - see above
+        # No proxy stands between us and this machine.
+        with build_opener(ProxyHandler({})).open(request, timeout=120) as answer:
             decoded: dict[str, Any] = json.load(answer)
             return decoded
     except HTTPError as error:

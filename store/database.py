@@ -14,22 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import (
-    URL,
-    Connection,
-    Engine,
-    Table,
-    create_engine,
-    event,
-    exc,
-    inspect,
-    make_url,
-    pool,
-    select,
-    table,
-    text,
-)
-from sqlalchemy import column as column_
+from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, exc, inspect, make_url, pool, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from domain.errors import NotFound, Unavailable
@@ -114,8 +99,8 @@ def open_store(url: str) -> Store:
         raise
     if engine.dialect.name == "sqlite":
         # SQLite's waiters poll, with naps of up to 100 ms, and no turn is kept for anyone. Threads of
-        # one process take turns by a lock instead: of seven that wrote without pause, the unluckiest
-        # waited 0.5 s with it and 4 s without.
+        # one process take turns by a lock instead: of seven that wrote without pause on a busy
+        # machine, the unluckiest waited 0.5 s with it and 4 s without.
         return Store(url, engine, engine.execution_options(begin_with="BEGIN IMMEDIATE"), Lock())
     reader = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
     return Store(url, reader, engine, None)
@@ -197,7 +182,8 @@ def _schema(engine: Engine) -> str | None:
     if not inspect(engine).has_table("alembic_version"):
         return None
     with engine.begin() as connection:
-        return connection.scalar(select(column_("version_num")).select_from(table("alembic_version")))
+        version: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    return version
 
 
 def _require_schema(engine: Engine) -> None:
@@ -232,8 +218,14 @@ def _translated() -> Iterator[None]:
         yield
     except exc.TimeoutError as error:
         raise Unavailable("the store's connections are all in use; try again") from error
-    except exc.OperationalError as error:
-        cause = error.orig
-        if isinstance(cause, sqlite3.Error) and cause.sqlite_errorcode & 0xFF not in _SQLITE_UNAVAILABLE:
+    except exc.DBAPIError as error:
+        if not _did_not_answer(error):
             raise
-        raise Unavailable(f"the store did not answer ({cause}); try again") from error
+        raise Unavailable(f"the store did not answer ({error.orig}); try again") from error
+
+
+def _did_not_answer(error: exc.DBAPIError) -> bool:
+    if isinstance(error.orig, sqlite3.Error):
+        return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in _SQLITE_UNAVAILABLE
+    # PostgreSQL's are lost connections, lost deadlocks, and locks that did not come free in time.
+    return error.connection_invalidated or isinstance(error, exc.OperationalError)

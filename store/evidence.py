@@ -13,6 +13,7 @@ from domain.identity import digest
 from domain.lifecycle import Move, canonical
 from domain.run import EvidenceKind
 from store.database import insert_into
+from store.moves import lock_chain
 from store.tables import artifacts, evidence
 
 MAX_CONTENT = 64 * 1024
@@ -64,6 +65,8 @@ def record(connection: Connection, seen: Observation, cause: str, at: datetime) 
     """
     if len(seen.content) > MAX_CONTENT:
         raise ValueError(f"{len(seen.content)} bytes of evidence are more than {MAX_CONTENT}")
+    # Equal content is one row for all plans. Always taken after the chain, it cannot dead-lock two writers.
+    lock_chain(connection, seen.plan_id)
     artifact = {"digest": digest(seen.content), "size": len(seen.content)}
     connection.execute(
         insert_into(connection, artifacts).on_conflict_do_nothing(), {**artifact, "content": seen.content}

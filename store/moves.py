@@ -83,7 +83,8 @@ def move(connection: Connection, *moves: Move, incarnation: int | None = None) -
     wishes = [_plain(wish) for wish in moves]
     head = _lock(connection, chain, incarnation)
     made = _made(connection, chain, wishes)
-    states = _states(connection, chain, wishes)
+    standing = _states(connection, chain, wishes)
+    states = dict(standing)
     fresh: dict[str, Receipt] = {}
     tip = head
     for wish in wishes:
@@ -94,7 +95,8 @@ def move(connection: Connection, *moves: Move, incarnation: int | None = None) -
         try:
             after = SUBJECTS[wish.kind].lifecycle.after(before, wish.event)
         except IllegalMove as refusal:
-            return (_refuse(connection, head, wish, before, str(refusal)),)
+            # The group is not made, so what its earlier moves would have led to is not where things stand.
+            return (_refuse(connection, head, wish, standing[wish.kind, wish.subject], str(refusal)),)
         fresh[wish.key] = receipt = _make_out(tip, wish, before, str(after))
         tip = tip.behind(receipt)
         states[wish.kind, wish.subject] = receipt.after

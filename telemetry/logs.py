@@ -51,7 +51,7 @@ def configure() -> None:
     logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
-def redact(_: Any, __: str, line: str) -> str:
+def redact(_: Any, __: str, line: Any) -> str:
     """The finished line without what looks like a credential, however deep in it that stood."""
     return _SECRET.sub("[redacted]", line)
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+_Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
+"""Text that may be missing or null."""
 
 
 class _Part(BaseModel):
@@ -10,11 +15,11 @@ class _Part(BaseModel):
 
 
 class _Repository(_Part):
-    full_name: str = ""
+    full_name: _Text = ""
 
 
 class _Ref(_Part):
-    ref: str = ""
+    ref: _Text = ""
     repo: _Repository | None = None
 
 
@@ -30,8 +35,8 @@ class _Branch(_Part):
 class Payload(_Part):
     """Which repository, and which branch or pull request in it, a delivery is about."""
 
-    action: str = ""
-    ref: str = ""
+    action: _Text = ""
+    ref: _Text = ""
     repository: _Repository | None = None
     pull_request: _PullRequest | None = None
     check_run: _CheckRun | None = None

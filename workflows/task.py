@@ -22,7 +22,7 @@ with workflow.unsafe.imports_passed_through():
     from domain.identity import host_queue
     from domain.publication import BeginRun, MergeOrder, Moves, MovesReply, PushOrder, TaskRef
     from domain.pull import Merge, Opened, PullRequest, Push
-    from domain.run import Collected, Role, RunEnd, RunFacts, RunState
+    from domain.run import Collected, EndKind, Role, RunEnd, RunFacts, RunState
     from domain.task import SLOTTED, QuestionKind, TaskFacts, TaskState
     from workflows import options, surface
     from workflows.calls import HostGone, MovedOn, best_effort, facts, failure_of, kind_of, on_host
@@ -113,8 +113,10 @@ class TaskWorkflow:
 
     async def _publish(self, task: TaskFacts) -> Answer:
         """Put the commit on the task's branch and open its one pull request."""
-        if task.pull_number is not None:
-            ended = judge.forge_fact(task, await self._look(task))
+        if task.pull_number is not None or task.pushed_sha:
+            # It may have been merged or closed meanwhile, also by somebody who was quicker than our record of it.
+            there = await self._look(task)
+            ended = judge.forge_fact(task, there) if there is not None else None
             if ended is not None:
                 return ended
         order = PushOrder(task.id, task.epoch, task.head_sha)
@@ -128,6 +130,8 @@ class TaskWorkflow:
     async def _land(self, task: TaskFacts) -> Answer:
         """Follow the pull request to its end, and merge it once policy or a person allows exactly its head."""
         pull = await self._look(task)
+        if pull is None:
+            return judge.after_vanished(task)
         answer = judge.after_look(task, pull)
         if answer is not None:
             return answer
@@ -139,8 +143,8 @@ class TaskWorkflow:
         """See every run of an earlier round to its end before this round begins one; whether there was any."""
         earlier = [run for run in task.runs if run.live and run.round != task.round]
         for run in earlier:
-            await self._run(task, run)
-            if run.role is Role.AUTHOR:
+            end: RunEnd = await on_host(task, run.host, Supervision.supervise, run.id, options.RUN, run)
+            if run.role is Role.AUTHOR and end.kind is not EndKind.NEVER_STARTED:
                 await on_host(task, run.host, Workspaces.collect_work, run.id, options.GIT, run)
         return bool(earlier)
 
@@ -161,8 +165,8 @@ class TaskWorkflow:
             raise HostGone(run.host)
         return end
 
-    async def _look(self, task: TaskFacts) -> PullRequest:
-        pull: PullRequest = await workflow.execute_activity_method(
+    async def _look(self, task: TaskFacts) -> PullRequest | None:
+        pull: PullRequest | None = await workflow.execute_activity_method(
             Landing.look_at_pull_request, task.id, **options.FORGE
         )
         return pull

@@ -456,6 +456,16 @@ def test_a_pull_request_reopened_at_our_own_commit_is_not_taken_for_somebodys() 
     assert judge.after_look(in_review, a_pull()) is None
 
 
+def test_a_pull_request_reopened_below_work_that_was_never_pushed_is_proven_at_its_own_commit() -> None:
+    """Else nothing is proven of what the forge has, nothing is pushed, and the task waits for ever."""
+    task = a_task(TaskState.IN_REVIEW, head_sha="d" * 40, proven_sha="d" * 40, pushed_sha=HEAD)
+    answer = judge.after_look(task, a_pull())
+    assert isinstance(answer, Continue)
+    assert answer.event == TaskEvent.HEAD_MOVED
+    assert answer.facts["head_sha"] == HEAD
+    assert answer.facts["foreign_commits"] is False
+
+
 @pytest.mark.parametrize("state", [state for state in TaskState if state is not TaskState.CLOSED])
 def test_an_open_pull_request_moves_no_task_that_was_not_closed(state: TaskState) -> None:
     assert judge.forge_fact(a_task(state), a_pull()) is None

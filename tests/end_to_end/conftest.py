@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.rig import Gate, Rig
+from tests.end_to_end.plans import Gate
+from tests.end_to_end.rig import Rig
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +28,7 @@ def battered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 
     A run outlives its worker for a minute, and open pull requests are read every two seconds.
     """
-    rig = Rig(tmp_path_factory.mktemp("battered"), settings={"WATCHBILL_LEASE": "60", "WATCHBILL_FOLLOW": "2"})
+    rig = Rig(tmp_path_factory.mktemp("battered"), WATCHBILL_LEASE="60", WATCHBILL_FOLLOW="2")
     try:
         rig.start()
         yield rig

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,13 +37,10 @@ from store.database import Store, open_store
 from store.evidence import Evidence, content, evidence_of
 from store.receipts import receipts_of
 from store.views import plan_view
+from tests.end_to_end.plans import REPOSITORY, Box, document
 
 WATCHBILL = str(Path(sys.executable).with_name("watchbill"))
 OWNER = "local"
-REPOSITORY = "acme/shop"
-
-PROVEN = {"checks": '["test -e README.md"]', "merge": "when-proven"}
-"""Front matter of a plan whose pull requests are merged as soon as a check has passed."""
 
 PATIENCE = 100.0
 """Seconds after which a condition that does not come about is a failure; no test waits for them to pass."""
@@ -53,15 +50,6 @@ SETTINGS = {
     "WATCHBILL_GITHUB_PAUSE": "0",
     "WATCHBILL_SLOTS": "8",
 }
-
-
-@dataclass(frozen=True)
-class Box:
-    """One checkbox of a plan: its title, what its shell block does, and its attributes."""
-
-    title: str
-    script: str = "true"
-    attributes: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,58 +65,15 @@ class Done:
         return json.loads(self.out)
 
 
-class Gate:
-    """Holds agents up until it is opened. Each tells its pid, outside its workspace, as it begins."""
-
-    def __init__(self, folder: Path) -> None:
-        self._opened, self._pids = folder / "opened", folder / "pids"
-
-    def script(self, file: str, *, before: str = "") -> str:
-        """Begin `file`, wait at the gate, and end it. What an earlier run wrote into it is kept."""
-        return "\n".join(
-            (
-                f"echo $$ >> {self._pids}",
-                before,
-                f"echo begun by $$ >> {file}",
-                "echo a last word",
-                waits_for(self._opened),
-                f"echo ended >> {file}",
-            )
-        )
-
-    def agents(self) -> list[int]:
-        """The pids of all agents that ever came here."""
-        return [int(pid) for pid in self._pids.read_text().split()] if self._pids.exists() else []
-
-    def agent(self, rig: Rig, number: int = 1) -> psutil.Process:
-        """The agent that came as the first, second and so on, once it has."""
-        rig.until(lambda: len(self.agents()) >= number, f"agent {number} begins")
-        return psutil.Process(self.agents()[number - 1])
-
-    def open(self) -> None:
-        self._opened.touch()
-
-
-def waits_for(file: Path) -> str:
-    """A line of shell that ends once the file is there."""
-    return f"while [ ! -e {file} ]; do sleep 0.05; done"
-
-
 class Rig:
-    """One installation in `folder`, with copies of one small repository under these names in its forge."""
+    """One installation in `folder`, whose forge has a copy of one small repository. `settings` add to ours."""
 
-    def __init__(
-        self,
-        folder: Path,
-        repositories: Sequence[str] = (REPOSITORY,),
-        settings: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, folder: Path, **settings: str) -> None:
         self.folder, self.home = folder, folder / "home"
-        self.repositories = repositories
-        self.settings = {**SETTINGS, **(settings or {})}
+        self.settings = {**SETTINGS, **settings}
         self._up: subprocess.Popen[str] | None = None
         self._store: Store | None = None
-        self._tokens: dict[str, str] = {}
+        self._token = ""
 
     # The installation.
 
@@ -138,11 +83,10 @@ class Rig:
         if not source.exists():
             source.mkdir(parents=True)
             (source / "README.md").write_text("# shop\n")
-        named = [f"--stand-in={name}={source}" for name in self.repositories]
         for attempts_left in (2, 1, 0):
             with (self.folder / "up.log").open("ab") as log:
                 self._up = subprocess.Popen(
-                    leashed([WATCHBILL, "up", *named]),
+                    leashed([WATCHBILL, "up", f"--stand-in={REPOSITORY}={source}"]),
                     cwd=self.folder, env=self.environment, stdout=log, stderr=log, text=True,
                 )  # fmt: skip
             self.until(lambda: addresses.read(self.home) or self._up.poll() is not None, "everything is up")
@@ -202,7 +146,9 @@ class Rig:
         assert expect is None or code == expect, (arguments, code, out.getvalue(), err.getvalue())
         return Done(code, out.getvalue(), err.getvalue())
 
-    def begin(self, *arguments: object, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    def begin(
+        self, *arguments: object, environment: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[str]:
         """Start one command as a process of its own, and do not wait for it."""
         return subprocess.Popen(
             leashed([WATCHBILL, *map(str, arguments)]),
@@ -214,7 +160,7 @@ class Rig:
         )
 
     def write(self, slug: str, *boxes: Box | str, **front: str) -> Path:
-        """Write a plan's document; a box that is a text is a title, whose task writes a file of its own."""
+        """Write a plan's document; see `document`."""
         path = self.folder / f"{slug}.md"
         path.write_text(document(slug, *boxes, **front))
         return path
@@ -243,9 +189,6 @@ class Rig:
     def task(self, slug: str, ordinal: int = 1) -> TaskView:
         return next(task for task in self.view(slug).tasks if task.ordinal == ordinal)
 
-    def states(self, slug: str) -> list[str]:
-        return [task.state for task in self.view(slug).tasks]
-
     def rows(self, sql: str, **values: object) -> list[Any]:
         with self.reading() as connection:
             return list(connection.execute(text(sql), values))
@@ -260,8 +203,10 @@ class Rig:
         with self.reading() as connection:
             return list(receipts_of(connection, plan_id(OWNER, slug), 0, 1000))
 
-    def until(self, condition: Callable[[], Any], what: str, patience: float = PATIENCE, slug: str = "") -> Any:
-        """Wait until the condition holds, and answer what it answered. A failure tells the story of a plan."""
+    def until(
+        self, condition: Callable[[], Any], what: str, patience: float = PATIENCE, slug: str = ""
+    ) -> Any:
+        """Wait until the condition holds, and answer what it answered; a failure tells the plan's story."""
         deadline = time.monotonic() + patience
         while not (found := condition()):
             assert time.monotonic() < deadline, f"still not: {what}\n{self._story(slug)}"
@@ -307,9 +252,9 @@ class Rig:
 
     # The forge.
 
-    def forge(self, method: str, path: str, /, *, login: str = "ada", **body: Any) -> Any:
-        """Ask the forge's API as a person; `path` begins below the API's address."""
-        headers = {"authorization": f"Bearer {self._token(login)}"}
+    def forge(self, method: str, path: str, /, **body: Any) -> Any:
+        """Ask the forge's API as ada, who may push; `path` begins below the API's address."""
+        headers = {"authorization": f"Bearer {self._adas_token()}"}
         answer = httpx.request(method, f"{self.addresses.github}/{path}", headers=headers, json=body or None)
         assert answer.is_success, (path, answer.status_code, answer.text)
         return answer.json() if answer.content else None
@@ -318,16 +263,17 @@ class Rig:
         """Set something up at the stand-in."""
         token = (self.home / "rehearsal" / "setup-token").read_text()
         url = f"{self.addresses.github}/_rehearsal/{route}"
-        answer = httpx.request(method, url, headers={"authorization": f"Bearer {token}"}, json=body or None, timeout=60)
+        answer = httpx.request(
+            method, url, headers={"authorization": f"Bearer {token}"}, json=body or None, timeout=60
+        )
         assert answer.is_success, (route, answer.text)
         return answer.json()
 
-    def _token(self, login: str) -> str:
-        if login not in self._tokens:
-            for name in self.repositories:
-                self.scene("POST", "collaborators", name=name, login=login, permission="write")
-            self._tokens[login] = self.scene("POST", "tokens", login=login)["token"]
-        return self._tokens[login]
+    def _adas_token(self) -> str:
+        if not self._token:
+            self.scene("POST", "collaborators", name=REPOSITORY, login="ada", permission="write")
+            self._token = self.scene("POST", "tokens", login="ada")["token"]
+        return self._token
 
     def pulls(self, slug: str, repository: str = REPOSITORY) -> list[dict[str, Any]]:
         """Every pull request from a branch of this plan, oldest first, open or not."""
@@ -350,8 +296,8 @@ class Rig:
         return int(self.task(slug, ordinal).pull_url.rsplit("/", 1)[1])
 
     def git(self, *arguments: str, repository: str = REPOSITORY, cwd: Path | None = None) -> str:
-        """git as ada, who may push; `{url}` in an argument becomes the repository's address."""
-        header = base64.b64encode(f"ada:{self._token('ada')}".encode()).decode()
+        """git as ada; `{url}` in an argument becomes the repository's address."""
+        header = base64.b64encode(f"ada:{self._adas_token()}".encode()).decode()
         url = f"{self.addresses.github}/{repository}.git"
         identity = {f"GIT_{who}_{what}": f"ada{at}" for who in ("AUTHOR", "COMMITTER")
                     for what, at in (("NAME", ""), ("EMAIL", "@example.org"))}  # fmt: skip
@@ -392,22 +338,26 @@ class Rig:
     def signal(self, slug: str, name: str, word: Mapping[str, Any]) -> None:
         """Send a plan's workflow a signal, as a webhook or the Temporal UI does."""
         workflow = f"plan-{plan_id(OWNER, slug)}"
-        self.temporal("workflow", "signal", "--workflow-id", workflow, "--name", name, "--input", json.dumps(word))
+        self.temporal(
+            "workflow", "signal", "--workflow-id", workflow, "--name", name, "--input", json.dumps(word)
+        )
 
     # Processes.
 
     def run_processes(self) -> list[psutil.Process]:
-        """Every process that bears the marker of one of this home's runs, or works in one of its workspaces."""
+        """Whatever bears the marker of a run of this home, works in a workspace, or supervises a run."""
         specs = [read_object(str(spec)) for spec in self.home.glob("runs/*/spec.json")]
         markers = {spec["env"][MARKER] for spec in specs if spec}
         found = []
         for process in psutil.process_iter():
             try:
-                borne = process.environ().get(MARKER) in markers
-                if borne or process.cwd().startswith(f"{self.home}/workspaces/"):
-                    found.append(process)
+                bears = process.environ().get(MARKER) in markers
+                works = process.cwd().startswith(f"{self.home}/workspaces/")
+                supervises = any(word.startswith(f"{self.home}/runs/") for word in process.cmdline())
             except psutil.Error:
                 continue
+            if bears or works or supervises:
+                found.append(process)
         return found
 
     def supervisor(self, slug: str, ordinal: int = 1) -> int:
@@ -441,14 +391,3 @@ def told(environment: Mapping[str, str]) -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
-
-
-def document(slug: str, *boxes: Box | str, **front: str) -> str:
-    """A plan for the shop. Underscores in the names of front matter become hyphens."""
-    values = {"title": slug.replace("-", " "), "slug": slug, "repository": REPOSITORY, **front}
-    lines = ["---", *(f"{key}: {value}" for key, value in values.items()), "---", "", "## Tasks", ""]
-    for ordinal, given in enumerate(boxes, 1):
-        box = given if isinstance(given, Box) else Box(given, f"echo done > {slug}-{ordinal}.txt")
-        lines += [f"- [ ] {box.title}{f' {{{box.attributes}}}' if box.attributes else ''}", "", "  ```sh"]
-        lines += [f"  {line}" if line else "" for line in box.script.splitlines()] + ["  ```", ""]
-    return "\n".join(lines)

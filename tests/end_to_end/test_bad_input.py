@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 from domain.identity import plan_id
-from tests.end_to_end.rig import OWNER, Box, Done, Rig
+from tests.end_to_end.plans import Box
+from tests.end_to_end.rig import OWNER, Done, Rig
 
 
 def one_sentence(done: Done, *words: str) -> None:
@@ -116,8 +117,9 @@ def test_a_forged_hint_moves_nothing_because_the_forge_is_asked(rig: Rig):
     secret = (rig.home / "rehearsal" / "webhook-secret").read_text().strip()
     number = rig.pull_number("claimed")
     pull = rig.forge("GET", f"repos/acme/shop/pulls/{number}")
-    body = {"action": "closed", "number": number, "repository": {"full_name": "acme/shop"},
-            "pull_request": {**pull, "merged": True, "state": "closed", "merged_at": pull["created_at"]}}  # fmt: skip
+    merged = {**pull, "merged": True, "state": "closed", "merged_at": pull["created_at"]}
+    shop = {"full_name": "acme/shop"}
+    body = {"action": "closed", "number": number, "repository": shop, "pull_request": merged}
     for _ in range(2):
         assert deliver(rig, json.dumps(body).encode(), secret, "a-claim").status_code == 202
     handled = "SELECT count(*) FROM inbox WHERE delivery = 'a-claim' AND handled_at IS NOT NULL"

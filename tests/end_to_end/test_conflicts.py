@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from domain.identity import branch_of, plan_id, task_id
-from tests.end_to_end.rig import OWNER, PROVEN, REPOSITORY, Box, Rig, waits_for
+from tests.end_to_end.plans import PROVEN, REPOSITORY, Box, waits_for
+from tests.end_to_end.rig import OWNER, Rig
 
 
 def branch(slug: str, ordinal: int = 1) -> str:
@@ -53,7 +54,9 @@ def test_a_persons_commit_in_review_is_kept_and_the_checks_are_run_on_it(rig: Ri
     assert rig.file("more.txt") == "by hand\n"
 
 
-def test_a_persons_commit_that_breaks_the_checks_goes_to_the_next_run_and_is_not_overwritten(rig: Rig, tmp_path):
+def test_a_persons_commit_that_breaks_the_checks_goes_to_the_next_run_and_is_not_overwritten(
+    rig: Rig, tmp_path
+):
     script = "echo it > mend.txt\nrm -f broken.txt"
     rig.submit("mend", Box("Write it", script), checks='["test ! -e broken.txt"]')
     rig.until_state("mend", 1, "in_review")
@@ -102,7 +105,9 @@ def test_a_branch_of_the_same_name_in_a_fork_is_not_the_tasks(rig: Rig, tmp_path
 def test_work_that_the_base_has_already_opens_no_pull_request(rig: Rig):
     rig.submit("there", Box("Write it", "echo it > there.txt"), **PROVEN)
     rig.until_completed("there")
-    rig.submit("there-again", Box("Write it", "echo it > there.txt"), Box("And take it back", "echo x > y; rm y"))
+    rig.submit(
+        "there-again", Box("Write it", "echo it > there.txt"), Box("And take it back", "echo x > y; rm y")
+    )
     view = rig.until_completed("there-again")
     assert [task.state for task in view.tasks] == ["no_changes", "no_changes"]
     assert all(task.reason for task in view.tasks)

@@ -16,7 +16,8 @@ import pytest
 from domain.identity import heartbeat_workflow_id, plan_id, plan_workflow_id, task_id, task_workflow_id
 from starter.local import ports, temporal
 from starter.local.service import leashed
-from tests.end_to_end.rig import OWNER, PROVEN, REPOSITORY, Box, Rig
+from tests.end_to_end.plans import PROVEN, REPOSITORY, Box
+from tests.end_to_end.rig import OWNER, Rig
 
 
 @pytest.fixture
@@ -116,7 +117,7 @@ def test_answers_that_the_forge_loses_make_no_second_branch_or_pull_request(rig:
 
 
 def test_a_plan_converges_from_facts_when_temporals_database_is_lost(tmp_path, gate):
-    rig = Rig(tmp_path, settings={"WATCHBILL_FOLLOW": "2", "WATCHBILL_LEASE": "60"})
+    rig = Rig(tmp_path, WATCHBILL_LEASE="60", WATCHBILL_FOLLOW="2")
     rig.start()
     try:
         rig.submit("by-hand", "Write it")

@@ -7,7 +7,8 @@ import subprocess
 import pytest
 
 from domain.identity import plan_id, task_id
-from tests.end_to_end.rig import OWNER, PROVEN, Box, Rig
+from tests.end_to_end.plans import PROVEN, Box
+from tests.end_to_end.rig import OWNER, Rig
 
 
 def preserved(rig: Rig, slug: str, ordinal: int, path: str) -> list[str]:
@@ -16,7 +17,9 @@ def preserved(rig: Rig, slug: str, ordinal: int, path: str) -> list[str]:
     refs = f"refs/watchbill/{task_id(plan_id(OWNER, slug), ordinal)}"
 
     def git(*arguments: str) -> str:
-        done = subprocess.run(["git", f"--git-dir={mirror}", *arguments], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["git", f"--git-dir={mirror}", *arguments], capture_output=True, text=True, check=True
+        )
         return done.stdout
 
     names = git("for-each-ref", "--format=%(refname)", refs).split()
@@ -29,7 +32,8 @@ def test_a_cancel_in_the_middle_of_a_run_ends_the_agent_and_keeps_its_work(rig: 
     rig.command("cancel", "cancelled#1", "--note", "not wanted any more")
     assert rig.until_completed("cancelled").tasks[0].state == "cancelled"
     rig.until(lambda: not agent.is_running(), "the agent has ended")
-    assert rig.until(lambda: preserved(rig, "cancelled", 1, "cancelled.txt"), "it is preserved") == ["begun\n"]
+    kept = rig.until(lambda: preserved(rig, "cancelled", 1, "cancelled.txt"), "its work is preserved")
+    assert kept == [f"begun by {agent.pid}\n"]
     assert "not wanted any more" in rig.task("cancelled").reason
     rig.assert_untouched("cancelled")
     assert rig.command("cancel", "cancelled#1", "--json").json["outcome"] == "already"
@@ -76,7 +80,9 @@ def test_a_paused_plan_begins_nothing_and_lets_run_what_runs(rig: Rig, gate):
 
 
 def test_a_paused_task_has_its_run_stopped_and_goes_on_from_what_that_left(rig: Rig, gate):
-    rig.submit("paused", Box("Write it", f"test ! -e paused.txt || exit 0\n{gate.script('paused.txt')}"), **PROVEN)
+    rig.submit(
+        "paused", Box("Write it", f"test ! -e paused.txt || exit 0\n{gate.script('paused.txt')}"), **PROVEN
+    )
     agent = gate.agent(rig)
     rig.signal("paused", "pause", {"task": 1, "by": "ada"})
     question = rig.until_asked("paused", "paused_by_person")

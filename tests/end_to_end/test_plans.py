@@ -1,10 +1,13 @@
+"""A plan from its document to merged pull requests, and what people do to these."""
+
 from __future__ import annotations
 
 import sqlite3
 
 import httpx
 
-from tests.end_to_end.rig import PROVEN, REPOSITORY, Box, Rig
+from tests.end_to_end.plans import PROVEN, REPOSITORY, Box
+from tests.end_to_end.rig import Rig
 
 
 def test_every_box_with_changes_becomes_one_pull_request_that_is_merged_with_proof(rig: Rig):

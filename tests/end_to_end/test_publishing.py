@@ -1,3 +1,5 @@
+"""Publishing and confirming: how often, by how many, and in whatever state the plan is."""
+
 from __future__ import annotations
 
 import json
@@ -6,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from domain.identity import plan_id
-from tests.end_to_end.rig import OWNER, REPOSITORY, Box, Rig, document
+from tests.end_to_end.plans import REPOSITORY, Box, document
+from tests.end_to_end.rig import OWNER, Rig
 
 STARTERS = 6
 
@@ -26,7 +29,9 @@ def test_six_starters_make_one_workflow_and_for_each_box_one_branch_and_one_pull
     plan = plan_id(OWNER, "six")
     listed = rig.temporal("workflow", "list", "--query", f"WorkflowId = 'plan-{plan}'", "--output", "json")
     assert len(json.loads(listed)) == 1
-    assert rig.rows("SELECT count(*) FROM runs WHERE plan_id = :plan AND role = 'author'", plan=plan)[0][0] == 2
+    assert (
+        rig.rows("SELECT count(*) FROM runs WHERE plan_id = :plan AND role = 'author'", plan=plan)[0][0] == 2
+    )
 
 
 @pytest.fixture
@@ -53,7 +58,9 @@ def test_publishing_and_confirming_have_one_answer_in_every_state_of_the_plan(ri
     assert outcome("submit", other) == "already"
     assert outcome("submit", path) == "done"
     assert outcome("confirm", other, expect=3) == "refused"
-    assert rig.rows("SELECT count(*) FROM tasks WHERE plan_id = :plan", plan=plan_id(OWNER, "matrix"))[0][0] == 0
+    assert (
+        rig.rows("SELECT count(*) FROM tasks WHERE plan_id = :plan", plan=plan_id(OWNER, "matrix"))[0][0] == 0
+    )
 
     # Confirmed, under way, ended, and with its history gone.
     assert outcome("confirm", path) == "done"

@@ -1,4 +1,4 @@
-"""Repositories as they come: other default branches, refused pushes, broken workspaces, and one that is gone."""
+"""Repositories as they come: another default branch, refused pushes, broken workspaces."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from domain.identity import plan_id, task_id
-from tests.end_to_end.rig import OWNER, PROVEN, REPOSITORY, Box, Rig
+from tests.end_to_end.plans import PROVEN, REPOSITORY, Box
+from tests.end_to_end.rig import OWNER, Rig
 
 
 @pytest.fixture
@@ -27,7 +28,9 @@ def workspace(rig: Rig, slug: str) -> str:
 
 
 def test_the_default_branch_is_asked_for_and_never_guessed(rig: Rig, install):
-    rig.scene("POST", "repositories", name="acme/trunk", files={"a.txt": "a\n"}, default_branch="trunk")
+    rig.scene(
+        "POST", "repositories", name="acme/trunk", files={"README.md": "# shop\n"}, default_branch="trunk"
+    )
     install("acme/trunk")
     rig.submit("trunk", "Write it", repository="acme/trunk", **PROVEN)
     rig.until_completed("trunk")
@@ -35,39 +38,34 @@ def test_the_default_branch_is_asked_for_and_never_guessed(rig: Rig, install):
     assert [pull["base"]["ref"] for pull in rig.pulls("trunk", "acme/trunk")] == ["trunk"]
 
 
-def test_one_plan_whose_repository_is_gone_holds_up_no_other(rig: Rig, install):
-    rig.scene("POST", "repositories", name="acme/gone", files={"a.txt": "a\n"})
-    install("acme/gone")
-    path = rig.write("gone", "Write it", repository="acme/gone", **PROVEN)
+def test_one_plan_whose_repository_is_out_of_reach_holds_up_no_other(rig: Rig):
+    rig.scene("POST", "repositories", name="elsewhere/shop", files={"README.md": "# shop\n"})
+    installation = rig.scene("POST", "installations", slug="watchbill", repositories=["elsewhere/shop"])["id"]
+    path = rig.write("out-of-reach", "Write it", repository="elsewhere/shop", **PROVEN)
     rig.command("submit", path)
-    install()
-    rig.scene("POST", "tokens/expire")
+    rig.scene("POST", "installations/suspend", installation=installation)
     rig.command("confirm", path)
     rig.submit("other", "Write it", **PROVEN)
     rig.until_completed("other")
-    rig.until_asked("gone", "cannot_go_on")
-    assert "acme/gone" in rig.task("gone").question
-    install("acme/gone")
-    rig.command("resume", "gone#1")
-    rig.until_completed("gone")
-    assert rig.file("gone-1.txt", "main", "acme/gone") == "done\n"
+    rig.until_asked("out-of-reach", "cannot_go_on")
+    rig.scene("POST", "installations/suspend", installation=installation, suspended=False)
+    rig.command("resume", "out-of-reach#1")
+    rig.until_completed("out-of-reach")
+    assert rig.file("out-of-reach-1.txt", "main", "elsewhere/shop") == "done\n"
 
 
 def test_a_push_that_the_forge_refuses_is_asked_about_and_the_work_is_not_done_again(rig: Rig, install):
-    rig.scene("POST", "repositories", name="acme/strict", files={"a.txt": "a\n"})
+    rig.scene("POST", "repositories", name="acme/strict", files={"README.md": "# shop\n"})
     install("acme/strict")
-    rule = [
-        "git",
-        f"--git-dir={rig.bare('acme/strict')}",
-        "config",
-        "receive.hideRefs",
-        "refs/heads/watchbill",
-    ]
-    subprocess.run(rule, check=True)
+    hooks = rig.bare("acme/strict") / "hooks"
+    hooks.mkdir(exist_ok=True)
+    (hooks / "pre-receive").write_text("#!/bin/sh\nexit 1\n")
+    (hooks / "pre-receive").chmod(0o755)
+    subprocess.run(["git", f"--git-dir={hooks.parent}", "config", "core.hooksPath", str(hooks)], check=True)
     rig.submit("strict", "Write it", repository="acme/strict", **PROVEN)
     rig.until_asked("strict", "cannot_go_on")
     rig.assert_untouched("strict", "acme/strict")
-    subprocess.run([*rule[:3], "--unset", "receive.hideRefs"], check=True)
+    (hooks / "pre-receive").unlink()
     rig.command("resume", "strict#1")
     view = rig.until_completed("strict")
     assert (view.tasks[0].state, view.tasks[0].runs) == ("merged", 1)
@@ -86,7 +84,9 @@ rm -rf .git/objects .git/refs"""
 
 
 def test_a_workspace_that_was_deleted_is_asked_about_and_made_anew(rig: Rig, tmp_path):
-    script = f'echo it > deleted.txt\nif [ ! -e {tmp_path}/done ]; then touch {tmp_path}/done; rm -rf "$PWD"; fi'
+    script = (
+        f'echo it > deleted.txt\nif [ ! -e {tmp_path}/done ]; then touch {tmp_path}/done; rm -rf "$PWD"; fi'
+    )
     rig.submit("deleted", Box("Write it", script), **PROVEN)
     rig.until_asked("deleted", "cannot_go_on")
     rig.command("resume", "deleted#1")
@@ -110,11 +110,15 @@ def test_a_squash_merge_is_seen_as_merged_and_its_workspace_is_cleared_away(rig:
     rig.forge("PUT", f"repos/{REPOSITORY}/pulls/{rig.pull_number('squashed')}/merge", merge_method="squash")
     rig.until_completed("squashed")
     left = rig.home / "workspaces" / task_id(plan_id(OWNER, "squashed"), 1)
-    rig.until(lambda: not [path for path in left.iterdir() if path.is_dir()], "the workspaces are cleared away")
+    rig.until(
+        lambda: not [path for path in left.iterdir() if path.is_dir()], "the workspaces are cleared away"
+    )
 
 
 def test_a_run_finds_nothing_of_ours_in_its_environment(rig: Rig):
-    script = "tr '\\0' '\\n' < /proc/self/environ | cut -d= -f1 | sort > names.txt\ncat .git/config >> names.txt"
+    script = (
+        "tr '\\0' '\\n' < /proc/self/environ | cut -d= -f1 | sort > names.txt\ncat .git/config >> names.txt"
+    )
     rig.submit("environment", Box("Look around", script), **PROVEN)
     rig.until_completed("environment")
     found = rig.file("names.txt")

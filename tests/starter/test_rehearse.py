@@ -89,7 +89,7 @@ def test_nothing_of_this_installation_is_told_to_a_rehearsal_and_ctrl_c_ends_all
     path = write("kept.md", plan("kept"))
     watchbill.settings.update(
         WATCHBILL_STORE_URL="postgresql://nowhere.invalid/x", WATCHBILL_GITHUB_API="https://nowhere.invalid",
-        TEMPORAL_ADDRESS="nowhere.invalid:7233",
+        TEMPORAL_ADDRESS="nowhere.invalid:7233", http_proxy="http://127.0.0.1:1", HTTPS_PROXY="http://127.0.0.1:1",
     )  # fmt: skip
     rehearsing = watchbill.start("rehearse", path, "--repository", shop, "--keep")
     told = ""

@@ -98,6 +98,24 @@ def test_a_store_that_broke_off_answers_again_afterwards(postgres_url: str) -> N
     store.close()
 
 
+def test_a_connection_that_breaks_off_in_a_transaction_is_unavailable(postgres_url: str) -> None:
+    store = open_store(postgres_url)
+    with pytest.raises(Unavailable), store.write() as connection:
+        connection.execute(sa.text("SET idle_in_transaction_session_timeout = 1"))
+        connection.execute(sa.text("SELECT pg_sleep(0)"))
+        wait_until_ended(postgres_url, connection.scalar(sa.text("SELECT pg_backend_pid()")))
+        connection.execute(sa.text("SELECT 1"))
+    store.close()
+
+
+def wait_until_ended(url: str, backend: Any) -> None:
+    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", poolclass=sa.pool.NullPool)
+    lives = sa.text("SELECT count(*) FROM pg_stat_activity WHERE pid = :pid")
+    with engine.connect() as connection:
+        while connection.scalar(lives, {"pid": backend}):
+            pass
+
+
 def test_a_mistake_in_a_statement_is_not_taken_for_an_outage(store: Store) -> None:
     with pytest.raises(sa.exc.DBAPIError), store.read() as connection:
         connection.execute(sa.text("SELECT nothing FROM nowhere"))

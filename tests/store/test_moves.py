@@ -164,6 +164,17 @@ def test_one_refused_move_refuses_its_whole_group(store: Store, confirmed: Any) 
         assert audit(connection) == ()
 
 
+def test_a_refusal_within_a_group_records_where_things_stand_without_the_group(store: Store, confirmed: Any) -> None:
+    begin, again = (confirmed.make("task", confirmed.task, "begin", key=key) for key in ("one", "another"))
+
+    (refusal,) = confirmed.go(store, begin, again)
+
+    assert refusal.refused == "a task that is working cannot begin"
+    assert (refusal.receipt.before, refusal.state) == ("pending", "pending")
+    with store.read() as connection:
+        assert audit(connection) == ()
+
+
 def test_a_move_sees_the_states_that_earlier_moves_of_its_group_made(store: Store, confirmed: Any) -> None:
     moved = confirmed.go(
         store,
