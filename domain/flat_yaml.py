@@ -73,9 +73,14 @@ def _plain_events(text: str, first_line: int) -> Iterator[yaml.Event]:
         elif isinstance(event, (yaml.ScalarEvent, yaml.CollectionStartEvent)) and event.tag is not None:
             refusal = f"{event.tag} is a YAML tag; put the value in quotes"
         if refusal:
-            raise Unreadable(first_line + event.start_mark.line, refusal)
+            raise Unreadable(first_line + _line(event), refusal)
         if isinstance(event, (yaml.NodeEvent, yaml.CollectionEndEvent)):
             yield event
+
+
+def _line(event: yaml.Event) -> int:
+    """Counting from 0. A parser always sets the mark; only events made by hand lack it."""
+    return event.start_mark.line if event.start_mark else 0
 
 
 def _mapping(events: Iterator[yaml.Event], first_line: int) -> Iterator[Entry]:
@@ -83,11 +88,11 @@ def _mapping(events: Iterator[yaml.Event], first_line: int) -> Iterator[Entry]:
     if first is None:
         return
     if not isinstance(first, yaml.MappingStartEvent):
-        raise Unreadable(first_line + first.start_mark.line, _SHAPE)
+        raise Unreadable(first_line + _line(first), _SHAPE)
     for count, key in enumerate(events):
         if isinstance(key, yaml.MappingEndEvent):
             break
-        line = first_line + key.start_mark.line
+        line = first_line + _line(key)
         if not isinstance(key, yaml.ScalarEvent):
             raise Unreadable(line, _SHAPE)
         if count == MAX_ENTRIES:

@@ -26,7 +26,7 @@ class MovedOn(Exception):
 
 
 async def facts(activity: Callable[..., Any], argument: Any) -> Any:
-    """A read or move in the graph: a local activity first, then the same without a bound.
+    """A read or move in the graph, or a mere hint: a local activity first, then the same without a bound.
 
     A repeat answers what the first call wrote, so it does not matter which of the two got through.
     Calls follow one another: local activities side by side in one workflow do not replay in order

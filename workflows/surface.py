@@ -17,8 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from domain.publication import BeatReply, TaskRef
     from domain.task import TaskFacts
     from domain.view import PlanView, to_markdown
-    from workflows import options
-    from workflows.calls import failure_of
+    from workflows.calls import facts, failure_of
 
 OWNER = SearchAttributeKey.for_keyword("WatchbillOwner")
 PLAN = SearchAttributeKey.for_keyword("WatchbillPlan")
@@ -76,6 +75,6 @@ async def nudge_heartbeat(owner: str) -> None:
 async def _wake(workflow_id: str) -> None:
     """By a local activity: a signal of the workflow's own would cost it a turn of its own at the server."""
     try:
-        await workflow.execute_local_activity_method(Dispatch.wake, workflow_id, **options.LOCAL)
+        await facts(Dispatch.wake, workflow_id)
     except ActivityError as error:
         workflow.logger.info("could not wake", extra={"workflow_id": workflow_id, "reason": failure_of(error)})

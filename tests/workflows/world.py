@@ -86,6 +86,9 @@ class ScriptedForge:
     async def push_auth(self, name: str) -> Auth:
         raise AssertionError("a scripted host pushes nothing")
 
+    async def renew_auth(self, name: str) -> bool:
+        return False
+
     async def open_pull_request(self, name: str, *, branch: str, base: str, title: str, body: str) -> Opened:
         task = str(task_of_branch(branch))
         told = self.script.next(task, "open")
