@@ -31,6 +31,9 @@ SLOWEST_LOOK = 0.5
 RENEWALS = 12
 """How often a lease is renewed before it would lapse."""
 
+HEED = 1.0
+"""Seconds until the graph is asked again whether the run is still wanted."""
+
 
 @dataclass(frozen=True)
 class Supervision:
@@ -64,16 +67,21 @@ class Supervision:
 
     async def _watch(self, folder: RunFolder, run: RunFacts) -> None:
         """Return once the run has ended, keeping its lease alive and passing on the graph's word to stop."""
-        pause, renew_at = FIRST_LOOK, 0.0
+        pause, heed_at, renew_at = FIRST_LOOK, 0.0, 0.0
         clock = asyncio.get_running_loop().time
         while not isinstance(status := folder.status(), Ended):
             if isinstance(status, Dead):
                 await asyncio.to_thread(folder.bury)
                 continue
             activity.heartbeat()
-            if clock() >= renew_at:
-                renew_at = clock() + min(5.0, self.keeper.lease.total_seconds() / RENEWALS)
+            now = clock()
+            if now >= renew_at:
                 await asyncio.to_thread(self._renew_or_stop, folder, run)
+                heed_at = now + HEED
+                renew_at = now + min(5.0, self.keeper.lease.total_seconds() / RENEWALS)
+            elif now >= heed_at:
+                await asyncio.to_thread(self._heed, folder, run)
+                heed_at = now + HEED
             await asyncio.sleep(pause)
             pause = min(SLOWEST_LOOK, pause * 1.5)
 
@@ -105,6 +113,13 @@ class Supervision:
         with self.store.write() as connection:
             runs.spawned(connection, run, self.keeper, now, self.incarnation)
         folder.spawn(launch, now + self.keeper.lease)
+
+    def _heed(self, folder: RunFolder, run: RunFacts) -> None:
+        """Stop the run if the graph wants it no more. A read, so that a cancel need not wait for a renewal."""
+        with self.store.read() as connection:
+            stop = runs.why_to_stop(connection, run, datetime.now(UTC))
+        if stop:
+            folder.stop(stop)
 
     def _renew_or_stop(self, folder: RunFolder, run: RunFacts) -> None:
         now = datetime.now(UTC)

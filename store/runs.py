@@ -97,8 +97,8 @@ def spawned(connection: Connection, run: RunFacts, keeper: Keeper, at: datetime,
         raise Superseded(f"run {run.id} is {moved.state}; it is not started")
 
 
-def keep(connection: Connection, run: RunFacts, keeper: Keeper, now: datetime) -> str:
-    """Renew the run's lease and its task's slot; why the run has to stop, or nothing.
+def why_to_stop(connection: Connection, run: RunFacts, now: datetime) -> str:
+    """Why a run is wanted no more, or nothing. A read.
 
     An agent is stopped only because the graph says so: the task has left the step that it works on.
     """
@@ -106,12 +106,19 @@ def keep(connection: Connection, run: RunFacts, keeper: Keeper, now: datetime) -
     if not current.live:
         return f"the run is {current.state}"
     task = load_task(connection, run.task_id, now)
-    if not _is_wanted(run, task):
-        return f"the task is {task.state}"
+    return "" if _is_wanted(run, task) else f"the task is {task.state}"
+
+
+def keep(connection: Connection, run: RunFacts, keeper: Keeper, now: datetime) -> str:
+    """Renew the run's lease and its task's slot, or answer why the run has to stop."""
+    stop = why_to_stop(connection, run, now)
+    if stop:
+        return stop
     _take(connection, run, keeper, now)
-    if not renew_slot(connection, task.id, now + SLOT_LEASE):
+    if not renew_slot(connection, run.task_id, now + SLOT_LEASE):
         # It lapsed while nobody could say that the run goes on; the process is there, so the slot is in use.
-        grant_slot(connection, Slot(task.id, task.plan_id, task.owner, now, now + SLOT_LEASE))
+        owner = load_task(connection, run.task_id, now).owner
+        grant_slot(connection, Slot(run.task_id, run.plan_id, owner, now, now + SLOT_LEASE))
     return ""
 
 

@@ -57,7 +57,12 @@ def test_a_line_says_when_how_bad_and_what(lines: Any) -> None:
     structlog.get_logger("worker").warning("a worker had died", worker="w1", runs=["r1"])
     logging.getLogger("library").warning("it is %s", "late", extra={"seconds": 3})
     ours, theirs = lines()
-    assert (ours["event"], ours["level"], ours["worker"], ours["runs"]) == ("a worker had died", "warning", "w1", ["r1"])
+    assert (ours["event"], ours["level"], ours["worker"], ours["runs"]) == (
+        "a worker had died",
+        "warning",
+        "w1",
+        ["r1"],
+    )
     assert (theirs["event"], theirs["level"], theirs["seconds"]) == ("it is late", "warning", 3)
     assert ours["timestamp"].endswith("Z")
 

@@ -69,7 +69,10 @@ async def test_the_older_sha1_header_counts_for_nothing(doorway: Doorway) -> Non
     assert (await doorway.post(BODY, told)).status_code == 401
 
 
-@pytest.mark.parametrize("other", [BODY[:-1], BODY + b" ", BODY.replace(b"closed", b"opened"), json.dumps(json.loads(BODY), indent=1).encode()])
+@pytest.mark.parametrize(
+    "other",
+    [BODY[:-1], BODY + b" ", BODY.replace(b"closed", b"opened"), json.dumps(json.loads(BODY), indent=1).encode()],
+)
 async def test_the_signature_is_over_exactly_the_bytes_that_came(doorway: Doorway, other: bytes) -> None:
     told = headers(other) | {"X-Hub-Signature-256": signed(BODY)}
     assert (await doorway.post(other, told)).status_code == 401
@@ -192,9 +195,7 @@ async def test_a_nudge_that_fails_loses_nothing(doorway: Doorway) -> None:
     assert len(doorway.rows()) == 1
 
 
-@pytest.mark.parametrize(
-    "delivery", ["", "x" * 101], ids=["missing", "too long"]
-)
+@pytest.mark.parametrize("delivery", ["", "x" * 101], ids=["missing", "too long"])
 async def test_a_delivery_without_a_proper_id_is_refused(doorway: Doorway, delivery: str) -> None:
     answer = await doorway.post(BODY, headers(BODY, delivery))
     assert answer.status_code == 400

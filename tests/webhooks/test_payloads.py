@@ -47,7 +47,9 @@ ABOUT_THE_PULL_REQUEST = {
 ABOUT_THE_BRANCH = {
     "check_run": [
         about(action="completed", check_run={"name": "ci", "conclusion": "failure", "check_suite": SUITE}),
-        about(action="created", check_run={"name": "ci", "conclusion": None, "check_suite": SUITE, "pull_requests": []}),
+        about(
+            action="created", check_run={"name": "ci", "conclusion": None, "check_suite": SUITE, "pull_requests": []}
+        ),
     ],
     "check_suite": [about(action="completed", check_suite=SUITE)],
     "push": [about(ref=f"refs/heads/{BRANCH}", before="a" * 40, after="c" * 40, commits=[], head_commit=None)],
@@ -61,11 +63,15 @@ ABOUT_NOTHING_OF_OURS: dict[str, list[dict[str, Any]]] = {
     ],
     "create": [about(ref=BRANCH, ref_type="branch", master_branch="main")],
     "installation": [{"action": "created", "installation": {"id": 5, "account": SENDER}, "sender": SENDER}],
-    "issue_comment": [about(action="created", issue={"number": 7, "pull_request": {"url": "x"}}, comment={"body": "hi"})],
+    "issue_comment": [
+        about(action="created", issue={"number": 7, "pull_request": {"url": "x"}}, comment={"body": "hi"})
+    ],
     "check_suite": [about(action="completed", check_suite=SUITE | {"head_branch": None})],
     "check_run": [about(action="completed", check_run={"name": "ci", "check_suite": None})],
     "status": [about(sha="a" * 40, state="success", branches=[{"name": BRANCH}])],
-    "pull_request": [about(action="opened", number=8, pull_request=PULL | {"head": {"ref": "ada/fix", "repo": REPOSITORY}})],
+    "pull_request": [
+        about(action="opened", number=8, pull_request=PULL | {"head": {"ref": "ada/fix", "repo": REPOSITORY}})
+    ],
 }
 
 

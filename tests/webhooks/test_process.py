@@ -23,7 +23,9 @@ ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def door(folder: Path, temporal: str, secret: bytes = SECRET, **told: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+def door(
+    folder: Path, temporal: str, secret: bytes = SECRET, **told: str
+) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """The process and its address, once it is open."""
     (port,) = ports.choose((0,))
     (folder / "secret").write_bytes(secret)
@@ -37,7 +39,9 @@ def door(folder: Path, temporal: str, secret: bytes = SECRET, **told: str) -> It
     }
     log = folder / "door.log"
     with log.open("wb") as output:
-        process = subprocess.Popen([sys.executable, "-m", "webhooks"], cwd=ROOT, env=environment, stdout=output, stderr=output)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "webhooks"], cwd=ROOT, env=environment, stdout=output, stderr=output
+        )
     try:
         while process.poll() is None and not ports.listening(port):
             time.sleep(0.05)

@@ -167,4 +167,3 @@ async def every_history(client: Client) -> AsyncIterator[bytes]:
         history = await client.get_workflow_handle(execution.id, run_id=execution.run_id).fetch_history()
         for event in history.events:
             yield event.SerializeToString()
-

@@ -17,7 +17,9 @@ async def test_everything_is_made_once_however_many_workers_start(temporal_addre
     client = await namespace(temporal_address)
     policy = HeartbeatPolicy(interval=3600)
     await asyncio.gather(*(standing.prepare(client, policy) for _ in range(5)))
-    there = await client.operator_service.list_search_attributes(ListSearchAttributesRequest(namespace=client.namespace))
+    there = await client.operator_service.list_search_attributes(
+        ListSearchAttributesRequest(namespace=client.namespace)
+    )
     assert standing._TYPES.items() <= dict(there.custom_attributes).items()
     schedules = [one.id async for one in await client.list_schedules()]
     assert schedules in ([], ["watchbill-sweep"])

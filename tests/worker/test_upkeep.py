@@ -42,7 +42,9 @@ def died(home: Path, last_words: str, *, settled: bool = False) -> None:
             log.close()
         os._exit(9)
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], cwd=ROOT, stderr=subprocess.DEVNULL, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], cwd=ROOT, stderr=subprocess.DEVNULL, check=False
+    )
     assert done.returncode == 9
 
 
