@@ -96,7 +96,8 @@ class Temporal:
         try:
             # The client's core would log to standard output, between the lines of JSON.
             silent = Runtime(telemetry=TelemetryConfig(logging=None))
-            return cls(await asyncio.wait_for(Client.connect(**options, runtime=silent), CONNECT), address)
+            async with asyncio.timeout(CONNECT):
+                return cls(await Client.connect(**options, runtime=silent), address)
         except (RuntimeError, TimeoutError, RPCError) as error:
             raise Unavailable(
                 f"Temporal does not answer at {address}; start it with `watchbill up`, "
@@ -123,10 +124,13 @@ class Temporal:
         """
         handle = self._client.get_workflow_handle(plan_workflow_id(plan_id))
         try:
-            answer: PlanView | None = await asyncio.wait_for(
-                handle.query("view", result_type=PlanView | None, rpc_timeout=timedelta(seconds=LOOK)),  # type: ignore[arg-type]  # a union is no `type` for mypy
-                LOOK,
-            )
+            # Not wait_for: in Python 3.11 it may swallow a Ctrl-C that comes together with the answer.
+            async with asyncio.timeout(LOOK):
+                answer: PlanView | None = await handle.query(
+                    "view",
+                    result_type=PlanView | None,  # type: ignore[arg-type]  # a union is no `type` for mypy
+                    rpc_timeout=timedelta(seconds=LOOK),
+                )
         except TimeoutError as error:
             raise self._no_worker() from error
         except (WorkflowQueryFailedError, WorkflowQueryRejectedError) as error:
@@ -227,7 +231,8 @@ class Temporal:
                 await asyncio.wait({calling}, timeout=NOBODY_THERE)
                 if not calling.done() and not await self.workers():
                     raise self._no_worker()
-                return await asyncio.wait_for(calling, ANSWER - NOBODY_THERE)
+                async with asyncio.timeout(ANSWER - NOBODY_THERE):
+                    return await calling
             except TimeoutError as error:
                 raise self._unanswered() from error
             except (WorkflowUpdateFailedError, RPCError) as error:

@@ -38,7 +38,8 @@ def document(script: str, **front: str) -> str:
     values = {"slug": SLUG, "repository": "acme/shop", "checks": '["test -e made"]', "attempts": "4", **front}
     head = "\n".join(f"{key}: {value}" for key, value in values.items())
     block = "\n".join(f"  {line}" for line in script.splitlines())
-    return f"---\n{head}\n---\n# A plan\n\n## Tasks\n\n- [ ] Make it\n\n  Closes #7, says @ada.\n\n  ```sh\n{block}\n  ```\n"
+    box = f"- [ ] Make it\n\n  Closes #7, says @ada.\n\n  ```sh\n{block}\n  ```\n"
+    return f"---\n{head}\n---\n# A plan\n\n## Tasks\n\n{box}"
 
 
 @dataclass

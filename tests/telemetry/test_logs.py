@@ -7,7 +7,6 @@ import json
 import logging
 import sys
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -71,7 +70,8 @@ def test_a_line_says_when_how_bad_and_what(lines: Any) -> None:
 def test_a_token_is_taken_out_wherever_it_stands(lines: Any, token: str) -> None:
     secret = token.removeprefix("Bearer ").removeprefix("basic ")
     log = structlog.get_logger("x")
-    log.info(f"asked with {token} twice: {token}", headers={"authorization": token, "list": [token, {"deep": token}]})
+    asked = f"asked with {token} twice: {token}"
+    log.info(asked, headers={"authorization": token, "list": [token, {"deep": token}]})
     log.info("an object", it=Exception(token))
     logging.getLogger("library").warning("sent %s", token, extra={"nested": {"deep": [token]}})
     try:

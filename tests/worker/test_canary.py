@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
-import pytest
 import structlog
 from temporalio.client import Client
 

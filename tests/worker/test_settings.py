@@ -50,7 +50,7 @@ def test_a_store_that_is_named_is_taken_and_a_home_is_absolute(monkeypatch: pyte
 )
 def test_what_makes_no_sense_is_refused(name: str, value: object) -> None:
     with pytest.raises(ValidationError, match=name):
-        WorkerSettings(**{name: value})  # type: ignore[arg-type]  # the wrong type is what is tested
+        WorkerSettings(**{name: value})
 
 
 async def test_credentials_come_from_files_and_none_are_asked_for(tmp_path: Path) -> None:

@@ -216,7 +216,7 @@ async def test_a_head_that_moves_under_the_merge_is_not_merged_unproven(stage: S
 
 
 async def test_a_merge_by_hand_of_an_unproven_commit_is_merged_and_marked(stage: Stage) -> None:
-    plan = await stage.plan(merge="by-hand", checks="[]").begin()
+    plan = await stage.plan(merge="by-hand", checks="").begin()
     await plan.until(TaskState.IN_REVIEW)
     stage.forge.merge(plan.task())
     await plan.hint()

@@ -116,14 +116,14 @@ class ScriptedForge:
         return pull
 
     async def merge_pull_request(self, name: str, number: int, *, sha: str, title: str, message: str = "") -> Merge:
-        pull = await self.read_pull_request(name, number)
-        task = str(task_of_branch(pull.head_ref))
+        task = str(task_of_branch(self.pulls[number].head_ref))
         told = self.script.next(task, "merge")
         if callable(told):
-            told = told()
-        if told is not None:
+            told()
+        elif told is not None:
             assert isinstance(told, Merge)
             return told
+        pull = await self.read_pull_request(name, number)
         if pull.head_sha != sha:
             return Merge(MergeKind.HEAD_MOVED)
         self.merged[task] += 1
