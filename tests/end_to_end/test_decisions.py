@@ -7,17 +7,20 @@ import subprocess
 import pytest
 
 from domain.identity import plan_id, task_id
-from tests.end_to_end.plans import PROVEN, Box
+from forge.mirror import Mirror
+from tests.end_to_end.plans import PROVEN, REPOSITORY, Box
 from tests.end_to_end.rig import OWNER, Rig
 
 
 def preserved(rig: Rig, slug: str, ordinal: int, path: str) -> list[str]:
     """What the file at `path` holds in each of the commits that the task's runs were preserved as."""
-    [mirror] = (rig.home / "repositories").glob("*.git")
+    mirror = Mirror(rig.home, REPOSITORY).path
     refs = f"refs/watchbill/{task_id(plan_id(OWNER, slug), ordinal)}"
 
     def git(*arguments: str) -> str:
-        done = subprocess.run(["git", f"--git-dir={mirror}", *arguments], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["git", f"--git-dir={mirror}", *arguments], capture_output=True, text=True, check=True
+        )
         return done.stdout
 
     names = git("for-each-ref", "--format=%(refname)", refs).split()
@@ -78,7 +81,9 @@ def test_a_paused_plan_begins_nothing_and_lets_run_what_runs(rig: Rig, gate):
 
 
 def test_a_paused_task_has_its_run_stopped_and_goes_on_from_what_that_left(rig: Rig, gate):
-    rig.submit("paused", Box("Write it", f"test ! -e paused.txt || exit 0\n{gate.script('paused.txt')}"), **PROVEN)
+    rig.submit(
+        "paused", Box("Write it", f"test ! -e paused.txt || exit 0\n{gate.script('paused.txt')}"), **PROVEN
+    )
     agent = gate.agent(rig)
     rig.signal("paused", "pause", {"task": 1, "by": "ada"})
     question = rig.until_asked("paused", "paused_by_person")

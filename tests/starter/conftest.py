@@ -115,7 +115,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
         yield Installed(commands.home, folder, addresses=found)
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
 
 
 @pytest.fixture(scope="module")

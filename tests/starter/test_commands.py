@@ -10,10 +10,14 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
 
 from domain.identity import plan_id
 from starter.exits import Exit
 from tests.starter.conftest import plan
+
+# A test types many commands, each a process; on a busy machine that takes its time.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 def published(installed, slug: str, *boxes: str, confirm: bool = False, **front: str) -> Path:
@@ -166,7 +170,7 @@ def test_a_watch_outlives_a_server_that_is_killed(installed):
     first = json.loads(watching.stdout.readline())
     assert first["kind"] == "happening"
     os.kill(_temporal(installed), signal.SIGKILL)
-    rest, _ = watching.communicate(timeout=110)
+    rest, _ = watching.communicate(timeout=300)
     told = [first, *map(json.loads, rest.splitlines())]
     seqs = [each["seq"] for each in told if each["kind"] == "happening"]
     assert seqs == sorted(set(seqs))
@@ -179,7 +183,7 @@ def test_ctrl_c_leaves_a_watch_quietly_and_the_next_one_goes_on(installed):
     watching = installed.start("watch", "interrupted")
     assert "awaiting_confirmation" in watching.stdout.readline()
     watching.send_signal(signal.SIGINT)
-    _, said = watching.communicate(timeout=60)
+    _, said = watching.communicate(timeout=120)
     assert (watching.returncode, said) == (Exit.INTERRUPTED, "")
     assert installed("watch", "interrupted", "--until", "person", "--json").stdout.count('"happening"') == 0
 

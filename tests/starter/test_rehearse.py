@@ -12,6 +12,8 @@ import pytest
 from starter.exits import Exit
 from tests.starter.conftest import plan
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
 DEMO = Path(__file__).parents[2] / "docs/examples/demo"
 
 
@@ -42,8 +44,6 @@ def _told(process: psutil.Process) -> str:
 
 
 @pytest.mark.usefixtures("stays_clean")
-@pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_the_demo_ends_with_three_proven_pull_requests(watchbill):
     done = watchbill("rehearse", DEMO / "plan.md", "--repository", DEMO / "shop")
     assert done.returncode == Exit.DONE, done.stdout + done.stderr
@@ -55,7 +55,6 @@ def test_the_demo_ends_with_three_proven_pull_requests(watchbill):
 
 
 @pytest.mark.usefixtures("stays_clean")
-@pytest.mark.timeout(300)
 def test_what_is_merged_by_hand_is_merged_by_the_rehearsal(watchbill, write, shop):
     path = write("by-hand.md", plan("by-hand"))
     done = watchbill("rehearse", path, "--repository", shop)
@@ -64,7 +63,6 @@ def test_what_is_merged_by_hand_is_merged_by_the_rehearsal(watchbill, write, sho
 
 
 @pytest.mark.usefixtures("stays_clean")
-@pytest.mark.timeout(300)
 def test_a_question_ends_the_rehearsal_with_a_report_of_it(watchbill, write, shop):
     path = write("stray.md", plan("stray", "Stray | echo x > stray.md", paths="[src/**]"))
     done = watchbill("rehearse", path, "--repository", shop)
@@ -84,7 +82,6 @@ def test_what_cannot_be_rehearsed_is_one_sentence_and_starts_nothing(watchbill, 
 
 
 @pytest.mark.usefixtures("stays_clean")
-@pytest.mark.timeout(300)
 def test_nothing_of_this_installation_is_told_to_a_rehearsal_and_ctrl_c_ends_all_of_it(watchbill, write, shop):
     path = write("kept.md", plan("kept"))
     watchbill.settings.update(
@@ -99,6 +96,6 @@ def test_nothing_of_this_installation_is_told_to_a_rehearsal_and_ctrl_c_ends_all
     assert found
     assert Path(found[1], "up.json").exists()
     rehearsing.send_signal(signal.SIGINT)
-    _, said = rehearsing.communicate(timeout=60)
+    _, said = rehearsing.communicate(timeout=120)
     assert "Traceback" not in said
     assert rehearsing.returncode in (Exit.DONE, Exit.INTERRUPTED)

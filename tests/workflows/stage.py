@@ -351,6 +351,11 @@ class Stage:
         replayed = await replayer.replay_workflows(histories, raise_on_replay_failure=False)
         assert replayed.replay_failures == {}
 
+    async def failed(self) -> list[str]:
+        """The workflows that broke, of which there is never a reason to be any."""
+        query = "ExecutionStatus = 'Failed' OR ExecutionStatus = 'TimedOut'"
+        return [one.id async for one in self.client.list_workflows(query)]
+
     def audit(self) -> None:
         with self.store.read() as connection:
             assert audit(connection) == ()
@@ -380,6 +385,7 @@ async def open_stage(
                     await stage.host_leaves()
         stage.audit()
         await stage.replay()
+        assert await stage.failed() == []
     finally:
         store.close()
 
