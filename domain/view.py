@@ -23,6 +23,7 @@ class TaskView:
     id: str = ""
     question_id: str = ""
     question: str = ""
+    question_kind: str = ""
     runs: int = 0
     pull_url: str = ""
     head_sha: str = ""

@@ -206,8 +206,12 @@ class Scene:
         """A plain webhook of one repository, or (without a name) of all of them."""
         number = self._found(name)["id"] if name else None
         with self._state.transaction():
-            self._state.run("DELETE FROM hook WHERE app IS NULL AND url = ? AND repository IS ?", url, number)
-            self._state.run("INSERT INTO hook (repository, url, secret) VALUES (?, ?, ?)", number, url, secret)
+            # Kept where it stands: deliveries refer to it, and may be sent again.
+            there = self._state.all("SELECT id FROM hook WHERE app IS NULL AND url = ? AND repository IS ?", url, number)
+            for row in there:
+                self._state.run("UPDATE hook SET secret = ? WHERE id = ?", secret, row["id"])
+            if not there:
+                self._state.run("INSERT INTO hook (repository, url, secret) VALUES (?, ?, ?)", number, url, secret)
 
     def expire_tokens(self) -> None:
         """Let every installation token be as if its hour were over."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from domain.plan import PlanState
-from domain.task import TaskState
+from domain.task import QuestionKind, TaskState
 from domain.view import PlanView, TaskView, waits_for
 
 
@@ -28,7 +28,8 @@ def waiting(view: PlanView) -> tuple[Waiting, ...]:
     for task in view.tasks:
         text = waits_for(view, task)
         if text:
-            found.append(Waiting(task.ordinal, text, _choices(view, task)))
+            asked = f"{text} ({task.question_id})" if task.question_id else text
+            found.append(Waiting(task.ordinal, asked, _choices(view, task)))
     return tuple(found)
 
 
@@ -36,10 +37,12 @@ def _choices(view: PlanView, task: TaskView) -> tuple[str, ...]:
     name = f"{view.slug}#{task.ordinal}"
     if task.state == TaskState.IN_REVIEW and not task.question_id:
         return (f"watchbill approve {name}",)
+    # Only what is outside the plan's scope can be approved as it is; elsewhere `approve` would be another `resume`.
+    approve = (f"watchbill approve {name}",) if task.question_kind == QuestionKind.OUT_OF_SCOPE else ()
     return (
+        *approve,
         f"watchbill resume {name}",
         f'watchbill answer {name} "what the next run should know"',
-        f"watchbill approve {name}",
         f"watchbill cancel {name}",
     )
 

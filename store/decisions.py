@@ -13,6 +13,7 @@ from domain.decision import Already, Decision, DecisionKind, Outcome, Refusal, R
 from domain.errors import NotFound
 from domain.identity import task_id
 from domain.lifecycle import Move
+from domain.plan import PlanState
 from domain.task import Question, TaskFacts
 from store.moves import lock_chain, move, record_refusal
 from store.plans import PlanRow, load_plan
@@ -26,7 +27,7 @@ def decide(connection: Connection, decision: Decision, at: datetime, incarnation
     try:
         load_plan(connection, decision.plan_id)
     except NotFound:
-        return Reply(Outcome.REFUSED, f"no plan {decision.plan_id} has been published", plan_id=decision.plan_id)
+        return Reply(Outcome.REFUSED, f"no plan {decision.plan_id} has been published; first: watchbill submit", plan_id=decision.plan_id)
     lock_chain(connection, decision.plan_id)
     plan = load_plan(connection, decision.plan_id)
     if decision.kind is DecisionKind.CONFIRM:
@@ -37,7 +38,12 @@ def decide(connection: Connection, decision: Decision, at: datetime, incarnation
     else:
         task = _task(connection, plan, decision.ordinal, at)
         if task is None:
-            return _refuse(connection, decision, f"plan {plan.slug} has no task {decision.ordinal}", plan, at)
+            why = (
+                f"plan {plan.slug} is not confirmed yet, so it has no tasks; first: watchbill confirm {plan.slug}"
+                if plan.state is PlanState.AWAITING_CONFIRMATION
+                else f"plan {plan.slug} has no task {decision.ordinal}"
+            )
+            return _refuse(connection, decision, why, plan, at)
         ruling = decide_task(decision, plan, task, _question(connection, decision, task), at)
         state, subject = str(task.state), ("task", task.id)
     match ruling:

@@ -119,6 +119,7 @@ def _confirmed(connection: Connection, plan_id: str) -> dict[int, TaskView]:
             tasks,
             authors.c.count.label("runs"),
             questions.c.text.label("question"),
+            questions.c.kind.label("question_kind"),
             slots.c.task_id.is_not(None).label("has_slot"),
         )
         .select_from(
@@ -136,6 +137,7 @@ def _confirmed(connection: Connection, plan_id: str) -> dict[int, TaskView]:
             id=row.id,
             question_id=row.question_id if row.question else "",
             question=row.question or "",
+            question_kind=row.question_kind or "",
             runs=row.runs or 0,
             pull_url=row.pull_url,
             head_sha=row.head_sha,

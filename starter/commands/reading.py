@@ -50,7 +50,7 @@ def audit(
     """Check the store against its receipts.
 
     Replays every receipt through the lifecycles, checks the chain of hashes, and compares with the rows.
-    Prints what does not add up, and nothing else; a row that was changed by hand is named.
+    Names what does not add up, such as a row that was changed by hand; or says that everything agrees.
     """
     from starter import reading
 

@@ -116,7 +116,7 @@ async def test_a_decision_on_a_plan_that_was_never_published_is_refused_in_words
     plan = stage.plan()
     reply = await plan.decide("pause")
     assert reply.outcome is Outcome.REFUSED
-    assert reply.message == f"no plan {plan.id} has been published"
+    assert reply.message == f"no plan {plan.id} has been published; first: watchbill submit"
     assert plan.view() is None
 
 
