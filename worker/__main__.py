@@ -43,6 +43,7 @@ async def serve(settings: WorkerSettings, keeper: Keeper, store: Store) -> None:
     forge = GitHub(api, _credentials(settings, api), merge_method=settings.merge_method)
     ports = Ports(client, store, forge, keeper, number)
     await asyncio.to_thread(upkeep.account_for_the_dead, store, settings.folder, number)
+    await asyncio.to_thread(upkeep.sign_on, store, keeper)
     await asyncio.to_thread(upkeep.take_over, store, keeper)
     await asyncio.to_thread(upkeep.end_orphans, settings.folder)
     await standing.prepare(client, settings.policy)
@@ -54,6 +55,7 @@ async def serve(settings: WorkerSettings, keeper: Keeper, store: Store) -> None:
             log.info("serving", worker=keeper.worker, host=keeper.host, temporal=settings.temporal_address)
             await stop.wait()
             log.info("stopping", worker=keeper.worker)
+    await asyncio.to_thread(upkeep.sign_off, store, keeper)
     await api.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -38,6 +39,19 @@ def account_for_the_dead(store: Store, home: Path, incarnation: int) -> None:
             workers.worker_ended(connection, dead.worker_id, datetime.now(UTC), crashed=True)
         forget(home, dead.worker_id)
         log.warning("a worker had died", worker=dead.worker_id, runs=[run.id for run in runs])
+
+
+def sign_on(store: Store, keeper: Keeper) -> None:
+    """Note in the graph that this worker runs. A repeat changes nothing."""
+    with store.write() as connection:
+        note = workers.Worker(keeper.worker, keeper.host, keeper.boot, os.getpid(), datetime.now(UTC))
+        workers.worker_started(connection, note)
+
+
+def sign_off(store: Store, keeper: Keeper) -> None:
+    """Note that this worker ended in good order. One that dies is noted by whoever finds it."""
+    with store.write() as connection:
+        workers.worker_ended(connection, keeper.worker, datetime.now(UTC), crashed=False)
 
 
 def take_over(store: Store, keeper: Keeper) -> None:
