@@ -207,7 +207,9 @@ class Scene:
         number = self._found(name)["id"] if name else None
         with self._state.transaction():
             # Kept where it stands: deliveries refer to it, and may be sent again.
-            there = self._state.all("SELECT id FROM hook WHERE app IS NULL AND url = ? AND repository IS ?", url, number)
+            there = self._state.all(
+                "SELECT id FROM hook WHERE app IS NULL AND url = ? AND repository IS ?", url, number
+            )
             for row in there:
                 self._state.run("UPDATE hook SET secret = ? WHERE id = ?", secret, row["id"])
             if not there:

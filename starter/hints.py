@@ -11,11 +11,15 @@ from domain.view import PlanView, TaskView, waits_for
 
 @dataclass(frozen=True)
 class Waiting:
-    """`task` is the box's ordinal, None for the plan itself; `commands` are the choices."""
+    """`task` is the box's ordinal, None for the plan itself; `commands` are the choices.
+
+    `question_id` is set where it is a question that waits, so that an answer can name it.
+    """
 
     task: int | None
     text: str
     commands: tuple[str, ...]
+    question_id: str = ""
 
 
 def waiting(view: PlanView) -> tuple[Waiting, ...]:
@@ -28,8 +32,7 @@ def waiting(view: PlanView) -> tuple[Waiting, ...]:
     for task in view.tasks:
         text = waits_for(view, task)
         if text:
-            asked = f"{text} ({task.question_id})" if task.question_id else text
-            found.append(Waiting(task.ordinal, asked, _choices(view, task)))
+            found.append(Waiting(task.ordinal, text, _choices(view, task), task.question_id))
     return tuple(found)
 
 

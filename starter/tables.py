@@ -59,7 +59,8 @@ def show_plan(view: PlanView) -> None:
 def show_waiting(waits: Iterable[Waiting]) -> None:
     for each in waits:
         whom = "plan" if each.task is None else f"#{each.task}"
-        _print(Text.assemble(("waits for a person  ", "yellow"), f"{whom}: {one_line(each.text)}"))
+        named = f" ({each.question_id})" if each.question_id else ""
+        _print(Text.assemble(("waits for a person  ", "yellow"), f"{whom}{named}: {one_line(each.text)}"))
         for command in each.commands:
             _print(Text(f"    {command}"))
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from dataclasses import asdict
+from types import FrameType
 
 from domain.view import Happening, PlanView
 from starter import settings as settings_
@@ -76,7 +79,14 @@ def watch(name: str, since: int | None, until: Until, *, json: bool) -> Exit:
     plan_id = plan_named(name, settings.owner)
     cursor = Cursor(settings.home, plan_id)
     start = cursor.read() if since is None else since
+    # Watching changes nothing, so Ctrl-C may end it anywhere. As a cancellation it can get lost on its way
+    # through an answer that comes at the same moment.
+    signal.signal(signal.SIGINT, _leave)
     return asyncio.run(_watch(Lookout(settings, plan_id), cursor, start, until, json))
+
+
+def _leave(_signal: int, _frame: FrameType | None) -> None:
+    os._exit(Exit.INTERRUPTED)
 
 
 async def _watch(lookout: Lookout, cursor: Cursor, since: int, until: Until, json: bool) -> Exit:
@@ -103,7 +113,8 @@ def tell_person(news: News) -> None:
             note(f"receipts {news.first} to {news.last} are not told here; `watchbill receipts` has them all")
         case Waiting():
             whom = "the plan" if news.task is None else f"task {news.task}"
-            say(f"       {whom} waits for a person: {one_line(news.text)}")
+            named = f" ({news.question_id})" if news.question_id else ""
+            say(f"       {whom} waits for a person{named}: {one_line(news.text)}")
             for command in news.commands:
                 say(f"           {command}")
         case Trouble():

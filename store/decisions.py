@@ -27,7 +27,11 @@ def decide(connection: Connection, decision: Decision, at: datetime, incarnation
     try:
         load_plan(connection, decision.plan_id)
     except NotFound:
-        return Reply(Outcome.REFUSED, f"no plan {decision.plan_id} has been published; first: watchbill submit", plan_id=decision.plan_id)
+        return Reply(
+            Outcome.REFUSED,
+            f"no plan {decision.plan_id} has been published; first: watchbill submit",
+            plan_id=decision.plan_id,
+        )
     lock_chain(connection, decision.plan_id)
     plan = load_plan(connection, decision.plan_id)
     if decision.kind is DecisionKind.CONFIRM:

@@ -146,9 +146,7 @@ class Rig:
         assert expect is None or code == expect, (arguments, code, out.getvalue(), err.getvalue())
         return Done(code, out.getvalue(), err.getvalue())
 
-    def begin(
-        self, *arguments: object, environment: Mapping[str, str] | None = None
-    ) -> subprocess.Popen[str]:
+    def begin(self, *arguments: object, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
         """Start one command as a process of its own, and do not wait for it."""
         return subprocess.Popen(
             leashed([WATCHBILL, *map(str, arguments)]),
@@ -203,9 +201,7 @@ class Rig:
         with self.reading() as connection:
             return list(receipts_of(connection, plan_id(OWNER, slug), 0, 1000))
 
-    def until(
-        self, condition: Callable[[], Any], what: str, patience: float = PATIENCE, slug: str = ""
-    ) -> Any:
+    def until(self, condition: Callable[[], Any], what: str, patience: float = PATIENCE, slug: str = "") -> Any:
         """Wait until the condition holds, and answer what it answered; a failure tells the plan's story."""
         deadline = time.monotonic() + patience
         while not (found := condition()):
@@ -263,9 +259,7 @@ class Rig:
         """Set something up at the stand-in."""
         token = (self.home / "rehearsal" / "setup-token").read_text()
         url = f"{self.addresses.github}/_rehearsal/{route}"
-        answer = httpx.request(
-            method, url, headers={"authorization": f"Bearer {token}"}, json=body or None, timeout=60
-        )
+        answer = httpx.request(method, url, headers={"authorization": f"Bearer {token}"}, json=body or None, timeout=60)
         assert answer.is_success, (route, answer.text)
         return answer.json()
 
@@ -338,9 +332,7 @@ class Rig:
     def signal(self, slug: str, name: str, word: Mapping[str, Any]) -> None:
         """Send a plan's workflow a signal, as a webhook or the Temporal UI does."""
         workflow = f"plan-{plan_id(OWNER, slug)}"
-        self.temporal(
-            "workflow", "signal", "--workflow-id", workflow, "--name", name, "--input", json.dumps(word)
-        )
+        self.temporal("workflow", "signal", "--workflow-id", workflow, "--name", name, "--input", json.dumps(word))
 
     # Processes.
 

@@ -54,9 +54,7 @@ def test_a_persons_commit_in_review_is_kept_and_the_checks_are_run_on_it(rig: Ri
     assert rig.file("more.txt") == "by hand\n"
 
 
-def test_a_persons_commit_that_breaks_the_checks_goes_to_the_next_run_and_is_not_overwritten(
-    rig: Rig, tmp_path
-):
+def test_a_persons_commit_that_breaks_the_checks_goes_to_the_next_run_and_is_not_overwritten(rig: Rig, tmp_path):
     script = "echo it > mend.txt\nrm -f broken.txt"
     rig.submit("mend", Box("Write it", script), checks='["test ! -e broken.txt"]')
     rig.until_state("mend", 1, "in_review")
@@ -105,9 +103,7 @@ def test_a_branch_of_the_same_name_in_a_fork_is_not_the_tasks(rig: Rig, tmp_path
 def test_work_that_the_base_has_already_opens_no_pull_request(rig: Rig):
     rig.submit("there", Box("Write it", "echo it > there.txt"), **PROVEN)
     rig.until_completed("there")
-    rig.submit(
-        "there-again", Box("Write it", "echo it > there.txt"), Box("And take it back", "echo x > y; rm y")
-    )
+    rig.submit("there-again", Box("Write it", "echo it > there.txt"), Box("And take it back", "echo x > y; rm y"))
     view = rig.until_completed("there-again")
     assert [task.state for task in view.tasks] == ["no_changes", "no_changes"]
     assert all(task.reason for task in view.tasks)

@@ -64,18 +64,12 @@ def test_when_only_the_agent_is_killed_the_crash_is_recorded_and_the_work_goes_o
     assert rig.file("agent-dies.txt") == f"begun by {first}\nbegun by {second}\nended\n"
 
 
-def test_nothing_outlives_a_killed_supervisor_not_even_a_process_in_a_session_of_its_own(
-    rig: Rig, gate, tmp_path
-):
+def test_nothing_outlives_a_killed_supervisor_not_even_a_process_in_a_session_of_its_own(rig: Rig, gate, tmp_path):
     daemon = f"setsid sh -c 'echo $$ > {tmp_path}/daemon; sleep 600' > /dev/null 2>&1 &"
-    rig.submit(
-        "supervisor-dies", Box("Write it", gate.script("supervisor-dies.txt", before=daemon)), **PROVEN
-    )
+    rig.submit("supervisor-dies", Box("Write it", gate.script("supervisor-dies.txt", before=daemon)), **PROVEN)
     first = gate.agent(rig)
     told = tmp_path / "daemon"
-    daemons = psutil.Process(
-        int(rig.until(lambda: told.exists() and told.read_text().strip(), "it tells its pid"))
-    )
+    daemons = psutil.Process(int(rig.until(lambda: told.exists() and told.read_text().strip(), "it tells its pid")))
     os.kill(rig.supervisor("supervisor-dies"), signal.SIGKILL)
     rig.until(lambda: not first.is_running() and not daemons.is_running(), "both are gone", patience=15)
     gate.agent(rig, 2)
@@ -88,9 +82,7 @@ def test_a_supervisor_killed_while_no_worker_lives_leaves_nothing_once_there_is_
     rig.submit("both-die", Box("Write it", gate.script("both-die.txt", before=daemon)), **PROVEN)
     gate.agent(rig)
     told = tmp_path / "daemon"
-    daemons = psutil.Process(
-        int(rig.until(lambda: told.exists() and told.read_text().strip(), "it tells its pid"))
-    )
+    daemons = psutil.Process(int(rig.until(lambda: told.exists() and told.read_text().strip(), "it tells its pid")))
     supervisor = rig.supervisor("both-die")
     os.kill(rig.pid("worker"), signal.SIGKILL)
     os.kill(supervisor, signal.SIGKILL)

@@ -18,9 +18,7 @@ def preserved(rig: Rig, slug: str, ordinal: int, path: str) -> list[str]:
     refs = f"refs/watchbill/{task_id(plan_id(OWNER, slug), ordinal)}"
 
     def git(*arguments: str) -> str:
-        done = subprocess.run(
-            ["git", f"--git-dir={mirror}", *arguments], capture_output=True, text=True, check=True
-        )
+        done = subprocess.run(["git", f"--git-dir={mirror}", *arguments], capture_output=True, text=True, check=True)
         return done.stdout
 
     names = git("for-each-ref", "--format=%(refname)", refs).split()
@@ -81,9 +79,7 @@ def test_a_paused_plan_begins_nothing_and_lets_run_what_runs(rig: Rig, gate):
 
 
 def test_a_paused_task_has_its_run_stopped_and_goes_on_from_what_that_left(rig: Rig, gate):
-    rig.submit(
-        "paused", Box("Write it", f"test ! -e paused.txt || exit 0\n{gate.script('paused.txt')}"), **PROVEN
-    )
+    rig.submit("paused", Box("Write it", f"test ! -e paused.txt || exit 0\n{gate.script('paused.txt')}"), **PROVEN)
     agent = gate.agent(rig)
     rig.signal("paused", "pause", {"task": 1, "by": "ada"})
     question = rig.until_asked("paused", "paused_by_person")

@@ -29,9 +29,7 @@ def test_six_starters_make_one_workflow_and_for_each_box_one_branch_and_one_pull
     plan = plan_id(OWNER, "six")
     listed = rig.temporal("workflow", "list", "--query", f"WorkflowId = 'plan-{plan}'", "--output", "json")
     assert len(json.loads(listed)) == 1
-    assert (
-        rig.rows("SELECT count(*) FROM runs WHERE plan_id = :plan AND role = 'author'", plan=plan)[0][0] == 2
-    )
+    assert rig.rows("SELECT count(*) FROM runs WHERE plan_id = :plan AND role = 'author'", plan=plan)[0][0] == 2
 
 
 @pytest.fixture
@@ -58,9 +56,7 @@ def test_publishing_and_confirming_have_one_answer_in_every_state_of_the_plan(ri
     assert outcome("submit", other) == "already"
     assert outcome("submit", path) == "done"
     assert outcome("confirm", other, expect=3) == "refused"
-    assert (
-        rig.rows("SELECT count(*) FROM tasks WHERE plan_id = :plan", plan=plan_id(OWNER, "matrix"))[0][0] == 0
-    )
+    assert rig.rows("SELECT count(*) FROM tasks WHERE plan_id = :plan", plan=plan_id(OWNER, "matrix"))[0][0] == 0
 
     # Confirmed, under way, ended, and with its history gone.
     assert outcome("confirm", path) == "done"

@@ -28,9 +28,7 @@ def workspace(rig: Rig, slug: str) -> str:
 
 
 def test_the_default_branch_is_asked_for_and_never_guessed(rig: Rig, install):
-    rig.scene(
-        "POST", "repositories", name="acme/trunk", files={"README.md": "# shop\n"}, default_branch="trunk"
-    )
+    rig.scene("POST", "repositories", name="acme/trunk", files={"README.md": "# shop\n"}, default_branch="trunk")
     install("acme/trunk")
     rig.submit("trunk", "Write it", repository="acme/trunk", **PROVEN)
     rig.until_completed("trunk")
@@ -84,9 +82,7 @@ rm -rf .git/objects .git/refs"""
 
 
 def test_a_workspace_that_was_deleted_is_asked_about_and_made_anew(rig: Rig, tmp_path):
-    script = (
-        f'echo it > deleted.txt\nif [ ! -e {tmp_path}/done ]; then touch {tmp_path}/done; rm -rf "$PWD"; fi'
-    )
+    script = f'echo it > deleted.txt\nif [ ! -e {tmp_path}/done ]; then touch {tmp_path}/done; rm -rf "$PWD"; fi'
     rig.submit("deleted", Box("Write it", script), **PROVEN)
     rig.until_asked("deleted", "cannot_go_on")
     rig.command("resume", "deleted#1")
@@ -110,15 +106,11 @@ def test_a_squash_merge_is_seen_as_merged_and_its_workspace_is_cleared_away(rig:
     rig.forge("PUT", f"repos/{REPOSITORY}/pulls/{rig.pull_number('squashed')}/merge", merge_method="squash")
     rig.until_completed("squashed")
     left = rig.home / "workspaces" / task_id(plan_id(OWNER, "squashed"), 1)
-    rig.until(
-        lambda: not [path for path in left.iterdir() if path.is_dir()], "the workspaces are cleared away"
-    )
+    rig.until(lambda: not [path for path in left.iterdir() if path.is_dir()], "the workspaces are cleared away")
 
 
 def test_a_run_finds_nothing_of_ours_in_its_environment(rig: Rig):
-    script = (
-        "tr '\\0' '\\n' < /proc/self/environ | cut -d= -f1 | sort > names.txt\ncat .git/config >> names.txt"
-    )
+    script = "tr '\\0' '\\n' < /proc/self/environ | cut -d= -f1 | sort > names.txt\ncat .git/config >> names.txt"
     rig.submit("environment", Box("Look around", script), **PROVEN)
     rig.until_completed("environment")
     found = rig.file("names.txt")

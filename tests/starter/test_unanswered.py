@@ -24,8 +24,8 @@ def test_fifty_commands_leave_with_the_code_that_they_mean(watchbill, idle_tempo
     """A process that used Temporal's client may abort at its exit (temporalio/sdk-python#300)."""
     command = at(watchbill, idle_temporal)
     with ThreadPoolExecutor(2) as pool:
-        done = pool.map(lambda arguments: command(*arguments).returncode, [["status"], ["pause", "nobody"]] * 25)
-    assert list(done) == [Exit.DONE, Exit.NOT_FOUND] * 25
+        done = pool.map(lambda _: command("status").returncode, range(50))
+    assert list(done) == [Exit.DONE] * 50
 
 
 def test_a_namespace_that_is_not_there_is_named(watchbill, idle_temporal, write):
