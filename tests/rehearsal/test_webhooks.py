@@ -179,3 +179,15 @@ def test_held_webhooks_are_sent_when_no_more_come(app: Installed, ear: Ear) -> N
     app.shop.github.scene.fault("webhook-permuted", path="pull_request*", times=9, seconds=0.05)
     app.shop.open("topic")
     ear.wait("pull_request.opened")
+
+
+def test_a_webhook_that_is_set_up_again_keeps_its_deliveries(app: Installed, ear: Ear) -> None:
+    scene = app.shop.github.scene
+    scene.webhook(ear.url, "before")
+    app.shop.open("topic")
+    ear.wait("pull_request.opened")
+    scene.webhook(ear.url, Ear.SECRET)
+    app.shop.owner("PATCH", f"{PULLS}/1", state="closed")
+    closed = ear.wait("pull_request.closed")
+    signature = hmac.new(Ear.SECRET.encode(), closed[-1].body, hashlib.sha256).hexdigest()
+    assert closed[-1].headers["x-hub-signature-256"] == f"sha256={signature}"
