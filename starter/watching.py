@@ -79,29 +79,46 @@ def watch(name: str, since: int | None, until: Until, *, json: bool) -> Exit:
     plan_id = plan_named(name, settings.owner)
     cursor = Cursor(settings.home, plan_id)
     start = cursor.read() if since is None else since
-    # Watching changes nothing, so Ctrl-C may end it anywhere. As a cancellation it can get lost on its way
-    # through an answer that comes at the same moment.
-    signal.signal(signal.SIGINT, _leave)
     return asyncio.run(_watch(Lookout(settings, plan_id), cursor, start, until, json))
 
 
-def _leave(_signal: int, _frame: FrameType | None) -> None:
-    os._exit(Exit.INTERRUPTED)
+class _CtrlC:
+    """Ends the process at once, but not between telling something and keeping that it was told.
+
+    Watching changes nothing, so it may end anywhere else. As a cancellation, Ctrl-C can get lost on its
+    way through an answer that comes at the same moment.
+    """
+
+    def __init__(self) -> None:
+        self._busy = self._came = False
+        signal.signal(signal.SIGINT, self._come)
+
+    def _come(self, _signal: int, _frame: FrameType | None) -> None:
+        self._came = True
+        if not self._busy:
+            os._exit(Exit.INTERRUPTED)
+
+    def __enter__(self) -> None:
+        self._busy = True
+
+    def __exit__(self, *_: object) -> None:
+        self._busy = False
+        if self._came:
+            os._exit(Exit.INTERRUPTED)
 
 
 async def _watch(lookout: Lookout, cursor: Cursor, since: int, until: Until, json: bool) -> Exit:
     """Tell the news of a plan as they come, and keep the cursor. The exit code says how it ended."""
+    ctrl_c = _CtrlC()
     async for news in follow(lookout.look, since, until):
-        if json:
-            _tell_machine(news)
-        else:
-            tell_person(news)
-        match news:
-            case Happening():
+        with ctrl_c:
+            _tell_machine(news) if json else tell_person(news)
+            if isinstance(news, Happening):
                 cursor.write(news.seq)
-            case Over():
+            elif isinstance(news, Over):
                 cursor.write(max(news.view.seq, cursor.read()))
-                return exit_of(news.view)
+        if isinstance(news, Over):
+            return exit_of(news.view)
     raise AssertionError("following a plan ends with its end")
 
 
