@@ -42,11 +42,9 @@ def decide(connection: Connection, decision: Decision, at: datetime, incarnation
     else:
         task = _task(connection, plan, decision.ordinal, at)
         if task is None:
-            why = (
-                f"plan {plan.slug} is not confirmed yet, so it has no tasks; first: watchbill confirm {plan.slug}"
-                if plan.state is PlanState.AWAITING_CONFIRMATION
-                else f"plan {plan.slug} has no task {decision.ordinal}"
-            )
+            unconfirmed = plan.state is PlanState.AWAITING_CONFIRMATION
+            until = f" before it is confirmed: watchbill confirm {plan.slug}" if unconfirmed else ""
+            why = f"plan {plan.slug} has no task {decision.ordinal}{until}"
             return _refuse(connection, decision, why, plan, at)
         ruling = decide_task(decision, plan, task, _question(connection, decision, task), at)
         state, subject = str(task.state), ("task", task.id)
