@@ -97,7 +97,6 @@ tasks = _subject(
     whole("timeout", 3600),
     nano_usd("budget_nano_usd"),
     whole("round", 1),
-    whole("epoch", 0),
     whole("allowed_runs", 4),
     text("base_sha", ""),
     text("head_sha", ""),

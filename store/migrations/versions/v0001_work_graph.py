@@ -173,7 +173,6 @@ def upgrade() -> None:
         sa.Column("timeout", sa.Integer(), nullable=False),
         sa.Column("budget_nano_usd", sa.BigInteger(), nullable=True),
         sa.Column("round", sa.Integer(), nullable=False),
-        sa.Column("epoch", sa.Integer(), nullable=False),
         sa.Column("allowed_runs", sa.Integer(), nullable=False),
         sa.Column("base_sha", sa.Text(), nullable=False),
         sa.Column("head_sha", sa.Text(), nullable=False),
