@@ -23,7 +23,7 @@ from store.tables import artifacts, chains, evidence, plans, receipts, runs, tas
 @pytest.fixture
 def worked(store: Store, confirmed: Any) -> Any:
     """A plan with everything in it: tasks, a run, evidence, a question, a refusal."""
-    confirmed.go(store, confirmed.make("task", confirmed.task, "begin", facts={"epoch": 1}), confirmed.run())
+    confirmed.go(store, confirmed.make("task", confirmed.task, "begin", facts={"round": 2}), confirmed.run())
     with store.write() as connection:
         seen = Observation(
             plan_id=confirmed.plan, task_id=confirmed.task, kind=EvidenceKind.DIFF, content=b"+ one line"
