@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import random
 import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 HOST = "127.0.0.1"
+
+_LOWEST = 10_000
+_GIVEN = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def choose(preferred: Sequence[int]) -> list[int]:
     """For each preferred port that port, or any free one where it is taken; 0 means any.
 
-    Nothing keeps a port reserved between this answer and its use; all are probed together, so that
-    no two of them are the same.
+    Nothing keeps a port reserved between this answer and its use. So all are probed together, that no two
+    be the same; and any free one is drawn from below the ports that the kernel gives to outgoing
+    connections, which would take it meanwhile.
     """
     with ExitStack() as probes:
         return [_bound(probes.enter_context(socket.socket()), port) for port in preferred]
@@ -22,11 +28,23 @@ def choose(preferred: Sequence[int]) -> list[int]:
 def _bound(probe: socket.socket, port: int) -> int:
     # Connections that ended a moment ago do not keep a server off its port, so they are no obstacle here.
     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        probe.bind((HOST, port))
-    except OSError:
-        probe.bind((HOST, 0))
+    drawn = random.sample(range(_LOWEST, _given_from()), 20)
+    for candidate in (port, *drawn) if port else drawn:
+        try:
+            probe.bind((HOST, candidate))
+        except OSError:
+            continue
+        return candidate
+    probe.bind((HOST, 0))
     return int(probe.getsockname()[1])
+
+
+def _given_from() -> int:
+    """The first port that the kernel gives to outgoing connections; Linux's default where it does not say."""
+    try:
+        return max(int(_GIVEN.read_text().split()[0]), 2 * _LOWEST)
+    except OSError:
+        return 32_768
 
 
 def listening(port: int) -> bool:

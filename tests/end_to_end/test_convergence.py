@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import psutil
 import pytest
 
 from domain.identity import heartbeat_workflow_id, plan_id, plan_workflow_id, task_id, task_workflow_id
-from starter.local import ports, temporal
-from starter.local.service import leashed
 from tests.end_to_end.plans import PROVEN, REPOSITORY, Box
 from tests.end_to_end.rig import OWNER, Rig
+from tests.temporal_fixture import dev_server
 
 
 @pytest.fixture
@@ -144,28 +139,11 @@ def test_a_plan_converges_from_facts_when_temporals_database_is_lost(tmp_path, g
         rig.assert_sound()
 
         told = psutil.Process(rig.pid("worker")).environ()
-        with serving(lost / "temporal.db") as address:
-            worker = rig.begin("worker", environment={**told, "WATCHBILL_TEMPORAL_ADDRESS": address})
+        with dev_server(lost, database=lost / "temporal.db") as server:
+            worker = rig.begin("worker", environment={**told, "WATCHBILL_TEMPORAL_ADDRESS": server.address})
             said, _ = worker.communicate(timeout=100)
         assert worker.returncode == 1
         assert "taken over" in said
         rig.assert_sound()
     finally:
         rig.stop()
-
-
-@contextmanager
-def serving(database: Path) -> Iterator[str]:
-    """A Temporal on this database, beside the installation's own; its address."""
-    port, http_port = ports.choose((0, 0))
-    server = temporal.Server(temporal.choose_program(database), port, http_port, database=database)
-    with (database.parent / "server.log").open("wb") as log:
-        process = subprocess.Popen(leashed(server.command()), stdout=log, stderr=log)
-    try:
-        while not server.ready():
-            assert process.poll() is None, (database.parent / "server.log").read_text()
-            time.sleep(0.05)
-        yield server.address
-    finally:
-        process.terminate()
-        process.wait(30)

@@ -11,19 +11,15 @@ import json
 import os
 import re
 import socket
-import subprocess
 import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from domain.identity import heartbeat_workflow_id
 from domain.pull import Merge, MergeKind
 from domain.task import TaskState
-from starter.local import ports, service, temporal
 from store.database import migrate
+from tests.temporal_fixture import dev_server
 from tests.workflows.stage import Plan, Stage, open_stage
 from tests.workflows.world import CRASHES, FAILS, Held, Left
 
@@ -109,20 +105,6 @@ def _anonymous(value: Any) -> Any:
     return value
 
 
-@contextmanager
-def _server() -> Iterator[str]:
-    port, http_port = ports.choose((0, 0))
-    server = temporal.Server(temporal.choose_program(Path("/nowhere")), port, http_port)
-    process = subprocess.Popen(service.leashed(server.command()), stdout=subprocess.DEVNULL)
-    try:
-        while not server.ready():
-            time.sleep(0.05)
-        yield server.address
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as home, _server() as address:
-        asyncio.run(record(address, Path(home)))
+    with tempfile.TemporaryDirectory() as home, dev_server(Path(home)) as server:
+        asyncio.run(record(server.address, Path(home)))

@@ -117,7 +117,10 @@ def test_the_agent_starts_with_default_signals(bench):
         bench.end_of(run)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert {line.split()[1] for line in run.text().splitlines()} == {"0" * 16}
+    masks = [int(line.split()[1], 16) for line in run.text().splitlines()]
+    # Two signals have no name and belong to the C library: whoever started us may have left them ignored.
+    named = sum(1 << (number - 1) for number in signal.valid_signals())
+    assert [mask & named for mask in masks] == [0, 0]
 
 
 def test_a_background_process_is_ended_after_a_normal_exit(bench, alive: Alive):

@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from starter.local import addresses, ports, temporal
+from starter.local import addresses, ports
 from starter.local.addresses import Addresses
 from starter.local.service import leashed
+from tests.temporal_fixture import dev_server
 
 WATCHBILL = str(Path(sys.executable).with_name("watchbill"))
 
@@ -121,20 +122,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
 @pytest.fixture(scope="module")
 def idle_temporal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """`host:port` of a Temporal server that no worker has ever served."""
-    port, http_port = ports.choose((0, 0))
-    server = temporal.Server(temporal.choose_program(Path("/nowhere")), port, http_port)
-    log = tmp_path_factory.mktemp("idle") / "server.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(leashed(server.command()), stdout=output, stderr=output)
-    try:
-        while not server.ready():
-            assert process.poll() is None, log.read_text()
-            time.sleep(0.05)
+    with dev_server(tmp_path_factory.mktemp("idle")) as server:
         server.prepare()
         yield server.address
-    finally:
-        process.terminate()
-        process.wait(10)
 
 
 @pytest.fixture

@@ -10,8 +10,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -23,6 +21,7 @@ from starter.local.addresses import Addresses, AlreadyUp, Claim
 from starter.local.installation import GitHub, Installation, Local, StandIn
 from starter.local.log import Log
 from starter.local.service import DidNotStart, Service, Supervised, leashed
+from tests.temporal_fixture import dev_server
 
 # A door that writes down what it was told, and serves its port when it has one.
 DOOR = """
@@ -223,25 +222,14 @@ async def test_the_history_is_kept_for_thirty_days_and_carried_through_a_restart
         assert described.config.workflow_execution_retention_ttl.seconds == 720 * 3600
 
 
-@contextmanager
-def dev_server(database: Path) -> Iterator[temporal.Server]:
-    port, http_port = ports.choose((0, 0))
-    server = temporal.Server(temporal.choose_program(database), port, http_port, database=database)
-    with subprocess.Popen(leashed(server.command()), stdout=subprocess.DEVNULL) as process:
-        while not server.ready():
-            time.sleep(0.05)
-        yield server
-        process.terminate()
-
-
 async def test_search_attributes_that_an_existing_database_lacks_are_added(tmp_path, monkeypatch):
     from temporalio.client import Client
 
     with monkeypatch.context() as earlier:
         earlier.delitem(temporal.SEARCH_ATTRIBUTES, "WatchbillNeedsPerson")
-        with dev_server(tmp_path / "temporal.db") as server:
+        with dev_server(tmp_path, database=tmp_path / "temporal.db") as server:
             server.prepare()
-    with dev_server(tmp_path / "temporal.db") as server:
+    with dev_server(tmp_path, database=tmp_path / "temporal.db") as server:
         server.prepare()
         server.prepare()
         client = await Client.connect(server.address)
@@ -332,6 +320,11 @@ def test_a_taken_port_is_replaced_and_no_two_are_the_same():
         given = ports.choose((wished, wished, 0, 0))
     assert wished not in given
     assert len(set(given)) == 4
+
+
+def test_a_free_port_is_none_that_an_outgoing_connection_could_be_given():
+    lowest, highest = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    assert not any(lowest <= port <= highest for port in ports.choose([0] * 50))
 
 
 def test_addresses_of_a_home_that_never_was_are_none(tmp_path):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import subprocess
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -15,7 +13,7 @@ import pytest_asyncio
 from domain.decision import Outcome
 from domain.identity import heartbeat_workflow_id
 from domain.task import TaskState
-from starter.local import ports, service, temporal
+from tests.temporal_fixture import dev_server
 from tests.workflows.stage import Plan, Stage, open_stage
 from tests.workflows.world import CRASHES, FAILS
 
@@ -30,20 +28,9 @@ AT_ONCE = 10
 @pytest.fixture(scope="module")
 def hasty_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A Temporal server of its own: when it suggests to continue as new is a setting of the whole server."""
-    port, http_port = ports.choose((0, 0))
-    server = temporal.Server(temporal.choose_program(Path("/nowhere")), port, http_port)
     setting = f"limit.historyCount.suggestContinueAsNew={SUGGESTED}"
-    command = service.leashed((*server.command(), "--dynamic-config-value", setting))
-    with (tmp_path_factory.mktemp("hasty") / "server.log").open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output)
-    try:
-        while not server.ready():
-            assert process.poll() is None
-            time.sleep(0.05)
+    with dev_server(tmp_path_factory.mktemp("hasty"), "--dynamic-config-value", setting) as server:
         yield server.address
-    finally:
-        process.terminate()
-        process.wait(10)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -56,9 +43,11 @@ async def hasty(
         yield opened
 
 
-async def runs_of(stage: Stage, workflow_id: str) -> int:
-    """How many runs the workflow's chain has."""
-    return len([run async for run in stage.client.list_workflows(f"WorkflowId = '{workflow_id}'")])
+async def continued(stage: Stage, workflow_id: str) -> None:
+    """Return once the workflow's chain is seen to have more than one run: visibility comes a little later."""
+    async with asyncio.timeout(30):
+        while len([run async for run in stage.client.list_workflows(f"WorkflowId = '{workflow_id}'")]) < 2:
+            await asyncio.sleep(0.1)
 
 
 async def waiting(stage: Stage) -> Plan:
@@ -74,7 +63,7 @@ async def test_no_signalled_decision_is_lost_while_the_plan_continues_as_new(has
     for first in range(0, len(boxes), AT_ONCE):
         await asyncio.gather(*(plan.signal("pause", box) for box in boxes[first : first + AT_ONCE]))
     await hasty.until(lambda: len(plan.receipts(event="pause")) == len(boxes))
-    assert await runs_of(hasty, plan.handle.id) >= 3
+    await continued(hasty, plan.handle.id)
     await plan.decide("cancel")
     await plan.until_over()
 
@@ -96,7 +85,7 @@ async def test_no_update_is_lost_while_the_plan_continues_as_new(hasty: Stage) -
         replies = await asyncio.gather(*(plan.decide("pause", box) for box in range(first, first + 6)))
         assert {reply.outcome for reply in replies} == {Outcome.REFUSED}
     assert len(plan.receipts(event="pause")) == 60
-    assert await runs_of(hasty, plan.handle.id) > 2
+    await continued(hasty, plan.handle.id)
     await plan.decide("cancel")
     await plan.until_over()
 
@@ -110,5 +99,5 @@ async def test_a_task_and_its_heartbeat_go_on_where_they_stood(hasty: Stage) -> 
     assert plan.started() == {"author-1": 1, "author-2": 1, "author-3": 1, "author-4": 1} | {
         f"check-{n}": 1 for n in (1, 2, 3)
     }
-    assert await runs_of(hasty, plan.task_handle().id) > 1
-    assert await runs_of(hasty, heartbeat_workflow_id(plan.owner)) > 1
+    await continued(hasty, plan.task_handle().id)
+    await continued(hasty, heartbeat_workflow_id(plan.owner))
