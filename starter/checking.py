@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from domain.document import inspect
+from domain.wording import counted
 from starter.exits import Exit
 from starter.names import read_bytes
 from starter.output import say, say_json
@@ -23,5 +24,5 @@ def check(file: Path, *, json: bool) -> Exit:
             say(f"{file}:{fault.line}: {fault.message}")
     else:
         done = sum(task.done for task in tasks)
-        say(f"{file}: {len(tasks)} tasks" + (f", {done} of them done" if done else "") + ", no faults")
+        say(f"{file}: {counted(len(tasks), 'task')}" + (f", {done} of them done" if done else "") + ", no faults")
     return Exit.FAULTS if faults else Exit.DONE

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from sqlalchemy import Connection
 
 from domain.lifecycle import GENESIS, Receipt, receipt_hash
+from domain.wording import counted
 from starter import graph
 from starter import settings as settings_
 from starter.exits import Exit
@@ -85,7 +86,7 @@ def receipts(name: str, after: int, *, verify: bool, json: bool) -> Exit:
     for fault in broken:
         say_json({"broken": fault}) if json else say(fault)
     if verify and not broken and not json:
-        say(f"{head[0]} receipts; every hash and every link holds")
+        say(f"{counted(head[0], 'receipt')}; every hash and every link holds")
     return Exit.FAULTS if broken else Exit.DONE
 
 

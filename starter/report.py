@@ -13,6 +13,7 @@ from domain.policy import UNPROVEN
 from domain.run import EvidenceKind, Role, RunEvent
 from domain.task import ENDED, TaskEvent, TaskFacts
 from domain.view import PlanView, TaskView, counts
+from domain.wording import counted
 from starter.hints import waiting
 
 
@@ -200,7 +201,7 @@ def to_markdown(report: Report) -> str:
         lines += [f"- {task.ordinal}. {_flat(task.title)}: {_flat(task.waits_for)}" for task in waits]
     lines += [
         "",
-        f"{report.seq} receipts; the chain's head is `{report.head}`. Text `{report.digest[:12]}`.",
+        f"{counted(report.seq, 'receipt')}; the chain's head is `{report.head}`. Text `{report.digest[:12]}`.",
         "",
     ]
     return "\n".join(lines)
@@ -215,7 +216,7 @@ def _task_lines(task: TaskReport) -> list[str]:
         lines.append(f"    - {task.pull_url}{merged}")
     if task.runs:
         crashes = f", {task.crashes} crashed" if task.crashes else ""
-        lines.append(f"    - {task.runs} runs, {task.check_runs} checks{crashes}")
+        lines.append(f"    - {counted(task.runs, 'run')}, {counted(task.check_runs, 'check')}{crashes}")
     for check in task.checks:
         code = "no exit code" if check.exit_code is None else f"exit {check.exit_code}"
         lines.append(f"    - `{_flat(check.command)}` on `{check.commit_sha[:12]}`: {code}")

@@ -14,6 +14,7 @@ from domain.plan import PlanSpec
 from domain.policy import UNPROVEN
 from domain.task import TaskState
 from domain.view import PlanView, TaskView, counts
+from domain.wording import counted
 from starter.hints import Waiting, waiting
 from starter.output import clean, one_line
 
@@ -53,7 +54,8 @@ def show_plan(view: PlanView) -> None:
         if task.reason and task.state in (TaskState.FAILED, TaskState.CLOSED):
             _print(Text(f"#{task.ordinal} {task.state}: {one_line(task.reason)}"))
     show_waiting(waiting(view))
-    _print(Text(f"{summary(view)}. Runs are {view.confinement}. {view.seq} receipts, {view.head[:12]}.", "dim"))
+    chain = f"{counted(view.seq, 'receipt')}, {view.head[:12]}"
+    _print(Text(f"{summary(view)}. Runs are {view.confinement}. {chain}.", "dim"))
 
 
 def show_waiting(waits: Iterable[Waiting]) -> None:

@@ -127,7 +127,8 @@ def tell_person(news: News) -> None:
         case Happening():
             say(f"{news.seq:5}  {news.at}  {one_line(news.text)}")
         case Missing():
-            note(f"receipts {news.first} to {news.last} are not told here; `watchbill receipts` has them all")
+            which = f"receipts {news.first} to {news.last} are" if news.first < news.last else f"receipt {news.last} is"
+            note(f"{which} not told here; `watchbill receipts` has them all")
         case Waiting():
             whom = "the plan" if news.task is None else f"task {news.task}"
             named = f" ({news.question_id})" if news.question_id else ""

@@ -70,4 +70,4 @@ def test_somebodys_control_characters_never_reach_the_terminal(watchbill, write)
 def test_a_terminal_that_cannot_show_a_character_is_no_failure(watchbill, write):
     done = watchbill("check", write("größe.md", plan("faster", "Größe → Maß")), PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "1 tasks, no faults" in done.stdout
+    assert "1 task, no faults" in done.stdout

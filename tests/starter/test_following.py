@@ -11,6 +11,7 @@ from domain.view import Happening, PlanView, TaskView
 from starter.following import Missing, Over, Trouble, follow
 from starter.hints import Waiting
 from starter.until import Until
+from starter.watching import tell_person
 
 EMPTY = PlanView(
     "faster-1a2b3c4d", "faster", "ada", "Faster", "in_progress", "acme/shop", "main", "when-proven",
@@ -61,6 +62,14 @@ async def test_lines_that_the_story_no_longer_tells_are_counted():
     news = await told(at(200, begins=81, state="completed"), since=10)
     assert news[0] == Missing(11, 80)
     assert not [each for each in await told(at(200, begins=81, state="completed"), since=80) if each == Missing]
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"), [(Missing(7, 7), "receipt 7 is not told"), (Missing(7, 9), "receipts 7 to 9 are not told")]
+)
+def test_what_is_missing_is_named_as_one_or_as_many(capsys, missing, words):
+    tell_person(missing)
+    assert words in capsys.readouterr().err
 
 
 async def test_a_look_that_lags_behind_tells_nothing_twice():

@@ -81,5 +81,10 @@ def test_what_waits_for_a_person_says_why():
     assert f"the chain's head is `{'c' * 64}`" in markdown
 
 
+def test_one_of_a_kind_is_told_in_the_singular():
+    assert "    - 1 run, 1 check, 1 crashed\n" in to_markdown(report())
+    assert "\n1 receipt; the chain" in to_markdown(replace(report(), seq=1))
+
+
 def test_a_report_is_plain_data():
     assert asdict(report())["tasks"][1]["waits_for"] == "Which name?"
