@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from typing import Any
@@ -18,6 +19,35 @@ def clean(text: str) -> str:
 def one_line(text: str, limit: int = 300) -> str:
     flat = clean(" ".join(text.split()))
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+def columns() -> int | None:
+    """How wide the terminal is; None for a pipe, which has no width."""
+    if not sys.stdout.isatty():
+        return None
+    # A terminal that does not know its width has one of 0.
+    return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+
+
+def in_full(text: str, indent: str = "  ") -> list[str]:
+    """Somebody's words to the last one, over as many lines as they need.
+
+    Lines stay lines, and those after the first are indented. On a terminal they break between words, never
+    within one, so that an address or a command can still be copied; for a pipe nothing breaks.
+    """
+    lines = clean(text).splitlines() or [""]
+    told = [lines[0], *(indent + line for line in lines[1:])]
+    width = columns()
+    if width is None:
+        return told
+    from textwrap import wrap
+
+    room = max(width, len(indent) + 10)
+    return [
+        part
+        for line in told
+        for part in wrap(line, room, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
+    ]
 
 
 def say(text: str = "") -> None:

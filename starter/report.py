@@ -231,4 +231,4 @@ def _moment(at: datetime | None) -> str:
 
 def _flat(text: str) -> str:
     """Somebody's words on one line of the report."""
-    return " ".join(text.split())[:400]
+    return " ".join(text.split())

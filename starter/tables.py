@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 
 from rich import box
@@ -16,7 +15,7 @@ from domain.task import TaskState
 from domain.view import PlanView, TaskView, counts
 from domain.wording import counted
 from starter.hints import Waiting, waiting
-from starter.output import clean, one_line
+from starter.output import clean, columns, in_full, one_line
 
 _COLOURS = {
     "merged": "green",
@@ -32,13 +31,19 @@ _COLOURS = {
 }
 
 
+TABLE_WIDTH = 60
+"""Columns of a terminal below which a table would break within words."""
+
+_WAITS = "waits for a person"
+
+
 def show_boxes(spec: PlanSpec) -> None:
     """The boxes of a document that is published or about to be."""
     rows = [
         (str(task.ordinal), one_line(task.title), _after(task.after), "done" if task.done else task.runtime)
         for task in spec.tasks
     ]
-    _print(_table(("#", "task", "after", "by"), rows))
+    _print_table(("#", "task", "after", "by"), rows)
 
 
 def show_plan(view: PlanView) -> None:
@@ -49,10 +54,10 @@ def show_plan(view: PlanView) -> None:
     )  # fmt: skip
     _print(head)
     _print(Text(f"{view.repository} → {view.base} · merge {view.merge} · {view.plan_id}", "dim"))
-    _print(_table(("#", "task", "state", "runs", "pull request"), [_row(task) for task in view.tasks], state=2))
+    _print_table(("#", "task", "state", "runs", "pull request"), [_row(task) for task in view.tasks], state=2)
     for task in view.tasks:
         if task.reason and task.state in (TaskState.FAILED, TaskState.CLOSED):
-            _print(Text(f"#{task.ordinal} {task.state}: {one_line(task.reason)}"))
+            _print_in_full(f"#{task.ordinal} {task.state}:", task.reason)
     show_waiting(waiting(view))
     chain = f"{counted(view.seq, 'receipt')}, {view.head[:12]}"
     _print(Text(f"{summary(view)}. Runs are {view.confinement}. {chain}.", "dim"))
@@ -62,18 +67,18 @@ def show_waiting(waits: Iterable[Waiting]) -> None:
     for each in waits:
         whom = "plan" if each.task is None else f"#{each.task}"
         named = f" ({each.question_id})" if each.question_id else ""
-        _print(Text.assemble(("waits for a person  ", "yellow"), f"{whom}{named}: {one_line(each.text)}"))
+        _print_in_full(f"{_WAITS}  {whom}{named}:", each.text, coloured=len(_WAITS))
         for command in each.commands:
             _print(Text(f"    {command}"))
 
 
 def show_plans(rows: Sequence[tuple[str, str, str, str]]) -> None:
     """`(plan, state, whether a person is needed, since when)` a plan."""
-    _print(_table(("plan", "state", "person", "since"), rows, state=1))
+    _print_table(("plan", "state", "person", "since"), rows, state=1)
 
 
-def show_findings(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    _print(_table(columns, rows, state=1))
+def show_findings(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    _print_table(names, rows, state=1)
 
 
 def summary(view: PlanView) -> str:
@@ -90,10 +95,19 @@ def _after(ordinals: tuple[int, ...]) -> str:
     return ", ".join(map(str, ordinals))
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], state: int | None = None) -> Table:
+def _print_table(names: Sequence[str], rows: Iterable[Sequence[str]], state: int | None = None) -> None:
+    """Rows under their columns' names; one after the other where the terminal is too narrow for columns."""
+    if (columns() or TABLE_WIDTH) >= TABLE_WIDTH:
+        _print(_table(names, rows, state))
+        return
+    for row in rows:
+        _print_in_full("", "  ".join(filter(None, row)))
+
+
+def _table(names: Sequence[str], rows: Iterable[Sequence[str]], state: int | None) -> Table:
     """`state` is the index of the column that is coloured by what it says."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for number, name in enumerate(columns):
+    for number, name in enumerate(names):
         table.add_column(name, overflow="fold", no_wrap=number == state)
     for row in rows:
         cells = [Text(clean(cell)) for cell in row]
@@ -103,7 +117,14 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], state: int | N
     return table
 
 
+def _print_in_full(label: str, text: str, coloured: int = 0) -> None:
+    """Somebody's words behind a label; `coloured` is how much of the label stands out."""
+    first, *rest = map(Text, in_full(f"{label} {text}".lstrip()))
+    first.stylize("yellow", 0, coloured)
+    for line in (first, *rest):
+        _print(line)
+
+
 def _print(what: Table | Text) -> None:
-    # A pipe has no width: nothing is folded for it.
-    width = None if sys.stdout.isatty() else 200
-    Console(width=width, highlight=False, soft_wrap=False).print(what, soft_wrap=isinstance(what, Text))
+    # Nothing is folded for a pipe; a table is as wide as what is in it.
+    Console(width=columns() or 10_000, highlight=False, soft_wrap=False).print(what, soft_wrap=isinstance(what, Text))

@@ -17,7 +17,7 @@ from starter.following import Missing, News, Over, Trouble, follow
 from starter.hints import Waiting, all_merged, waiting
 from starter.looking import Lookout
 from starter.names import plan_named
-from starter.output import note, one_line, say, say_json
+from starter.output import in_full, note, one_line, say, say_json
 from starter.settings import Settings
 from starter.until import Until
 
@@ -132,7 +132,8 @@ def tell_person(news: News) -> None:
         case Waiting():
             whom = "the plan" if news.task is None else f"task {news.task}"
             named = f" ({news.question_id})" if news.question_id else ""
-            say(f"       {whom} waits for a person{named}: {one_line(news.text)}")
+            for line in in_full(f"       {whom} waits for a person{named}: {news.text}", indent=" " * 9):
+                say(line)
             for command in news.commands:
                 say(f"           {command}")
         case Trouble():
