@@ -26,7 +26,9 @@ from domain.publication import (
 from domain.run import RunEnd, RunFacts
 from domain.task import TaskFacts
 from domain.view import PlanView
-from store import decisions, dispatch, moves, publication, receipts, runs, tasks, views
+from signing.keys import Signer
+from signing.seals import Head, seal
+from store import decisions, dispatch, moves, publication, receipts, runs, seals, tasks, views
 from store.database import Store
 
 
@@ -34,13 +36,15 @@ from store.database import Store
 class Facts:
     """The work graph as workflows see it.
 
-    `keeper` is this worker, `policy` what its heartbeats are set to, `incarnation` its Temporal's number.
+    `keeper` is this worker, `policy` what its heartbeats are set to, `incarnation` its
+    Temporal's number, `signer` what seals a chain's head.
     """
 
     store: Store
     keeper: runs.Keeper
     policy: HeartbeatPolicy
     incarnation: int
+    signer: Signer
 
     @activity.defn
     def publish(self, order: PublishTo) -> Reply:
@@ -59,7 +63,8 @@ class Facts:
     def look_at_plan(self, ref: PlanRef) -> PlanView | None:
         """The plan as it stands, completed if its last box has ended; None if it was never published.
 
-        Completing is a move keyed by the plan's last receipt, so a repeat finds it made.
+        Completing is a move keyed by the plan's last receipt, so a repeat finds it made. What has ended is
+        sealed; a repeat seals only what was moved since.
         """
         with self.store.read() as connection:
             over = views.every_box_has_ended(connection, ref.plan_id)
@@ -67,7 +72,13 @@ class Facts:
             with self.store.write() as connection:
                 views.complete(connection, ref.plan_id, activity.info().scheduled_time, self.incarnation)
         with self.store.read() as connection:
-            return views.plan_view(connection, ref.plan_id)
+            view = views.plan_view(connection, ref.plan_id)
+            sealed = not view or not view.ended or seals.newest_seal(connection, view.plan_id)[0] == view.seq
+        if view and not sealed:
+            token = seal(self.signer, Head(view.plan_id, view.seq, view.head))
+            with self.store.write() as connection:
+                seals.keep_seal(connection, view.plan_id, view.seq, token)
+        return view
 
     @activity.defn
     def load_task(self, task_id: str) -> TaskFacts:

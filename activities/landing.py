@@ -15,7 +15,9 @@ from domain.pull import Merge, Opened, PullRequest, Repository
 from domain.task import TaskFacts, TaskState
 from forge import text
 from forge.port import Forge
-from store import dispatch, evidence, inbox, receipts, tasks
+from signing.keys import Signer
+from signing.seals import Head, seal
+from store import dispatch, evidence, inbox, receipts, seals, tasks
 from store.database import Store
 
 
@@ -24,6 +26,7 @@ class Landing:
     store: Store
     forge: Forge
     incarnation: int
+    signer: Signer
 
     @activity.defn
     async def find_repository(self, order: FindRepository) -> Repository:
@@ -104,11 +107,15 @@ class Landing:
         with self.store.read() as connection:
             task = tasks.load_task(connection, task_id, activity.info().scheduled_time)
             seen = evidence.evidence_of(connection, task_id=task_id)
-            seq, head = receipts.head_of(connection, task.plan_id)
+            head = Head(task.plan_id, *receipts.head_of(connection, task.plan_id))
+        token = seal(self.signer, head)
+        with self.store.write() as connection:
+            seals.keep_seal(connection, head.chain, head.seq, token)
         proof = [_row(one) for one in seen if one.commit_sha == task.head_sha]
-        chain = f"Receipt {seq} of plan `{task.plan_id}`, chain head `{head}`. Runs are unconfined."
+        chain = f"Receipt {head.seq} of plan `{head.chain}`, chain head `{head.hash}`. Runs are unconfined."
         asked = f"{task.title}\n\n{task.body}"
-        return task, text.title(task.title), text.body(task_id=task.id, asked=asked, evidence=proof, chain=chain)
+        body = text.body(task_id=task.id, asked=asked, evidence=proof, chain=chain, seal=token)
+        return task, text.title(task.title), body
 
     def _hints_handled(self, task_id: str, before: datetime) -> None:
         with self.store.write() as connection:

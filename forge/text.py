@@ -59,14 +59,15 @@ def message(subject: str, text: str = "") -> str:
     return f"{title(subject)}\n\n{neutral(text).strip()}".strip() + "\n"
 
 
-def body(*, task_id: str, asked: str, evidence: Sequence[Evidence] = (), chain: str = "") -> str:
-    """A pull request's body: what was asked, the evidence, the head of the receipt chain, and the marker.
+def body(*, task_id: str, asked: str, evidence: Sequence[Evidence] = (), chain: str = "", seal: str = "") -> str:
+    """A pull request's body: what was asked, the evidence, the head of the receipt chain, and the markers.
 
-    `asked` is the task's text, `chain` a line of ours. What was asked is cut where the whole would be
-    longer than the forge takes.
+    `asked` is the task's text, `chain` a line of ours, `seal` the head as it was signed. What
+    was asked is cut where the whole would be longer than the forge takes.
     """
     parts = ["## Evidence", _table(evidence)] if evidence else []
     parts += [chain] if chain else []
+    parts += [marker("seal", seal)] if seal else []
     below = "\n\n".join([*parts, marker("task", task_id)])
     head = "## What was asked\n\n"
     room = MAX_BODY - len(head) - len(below) - 2

@@ -50,7 +50,11 @@ COMMANDS: dict[Command, tuple[str, ...]] = {
         "watchbill receipts faster-cold-start --after 40",
         "watchbill receipts faster-cold-start --verify",
     ),
-    reading.audit: ("watchbill audit", "watchbill audit faster-cold-start --json"),
+    reading.audit: (
+        "watchbill audit",
+        "watchbill audit faster-cold-start --json",
+        "watchbill audit --seal body.md",
+    ),
     doctor.doctor: ("watchbill doctor", "watchbill doctor --json"),
     doors.up: ("watchbill up", "watchbill up --stand-in acme/shop=../shop"),
     doors.worker: ("watchbill worker",),

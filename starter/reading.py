@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 from sqlalchemy import Connection
 
+from domain.errors import NotFound
 from domain.lifecycle import GENESIS, Receipt, receipt_hash
 from domain.wording import counted
+from signing.seals import seals_in
 from starter import graph
 from starter import settings as settings_
 from starter.exits import Exit
@@ -17,11 +20,13 @@ from starter.looking import no_such_plan
 from starter.names import plan_named
 from starter.output import clean, one_line, say, say_json
 from starter.report import Check, Report, Seen, build, to_markdown
+from starter.sealing import audit_seals
 from starter.settings import Settings
 from store import audit as store_audit
 from store.evidence import evidence_of
 from store.plans import load_plan
 from store.receipts import head_of, receipts_of
+from store.seals import newest_seal
 from store.tasks import load_tasks
 from store.views import plan_view
 
@@ -50,7 +55,7 @@ def load_report(settings: Settings, plan_id: str) -> Report:
         )
         tasks = load_tasks(connection, plan_id, datetime.now(UTC))
         asked = load_plan(connection, plan_id).spec
-        return build(view, asked, tasks, evidence, _chain(connection, plan_id))
+        return build(view, asked, tasks, evidence, _chain(connection, plan_id), newest_seal(connection, plan_id))
 
 
 def show_report(found: Report, *, plain: bool = False) -> None:
@@ -111,21 +116,35 @@ def faults_of(receipt: Receipt, seq: int, link: str) -> list[str]:
     return faults
 
 
-def audit(name: str, *, json: bool) -> Exit:
-    """Audit one plan, or the whole store where no name is given."""
+def audit(name: str, sealed: Path | None, *, json: bool) -> Exit:
+    """Audit one plan, or the whole store where no name is given, and the seals in `sealed` beside those kept."""
     settings = settings_.load()
+    shown = _seals_in(sealed) if sealed else []
     chain = plan_named(name, settings.owner) if name else None
     with graph.opened(settings) as store, store.read() as connection:
         if chain is not None and next(_chain(connection, chain), None) is None:
             raise no_such_plan(settings, chain)
-        findings = store_audit.audit(connection, chain)
+        broken, held = audit_seals(connection, chain, shown)
+        findings = (*store_audit.audit(connection, chain), *broken)
     if json:
-        say_json({"findings": findings})
+        say_json({"findings": findings, "seals": held})
     for finding in () if json else findings:
-        say(f"{finding.chain}: {finding.message}")
+        say(f"{finding.chain}: {finding.message}" if finding.chain else finding.message)
     if not findings and not json:
-        say("every receipt, hash and row agrees")
+        say(f"every receipt, hash and row agrees; seals that hold: {held}")
     return Exit.FAULTS if findings else Exit.DONE
+
+
+def _seals_in(file: Path) -> list[str]:
+    """Raises NotFound for a file that is not there or has no seal in it."""
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(errors="replace")
+    except OSError as error:
+        raise NotFound(f"{file} cannot be read: {error.strerror}") from error
+    found = seals_in(text)
+    if not found:
+        raise NotFound(f"there is no seal in {'what was piped in' if str(file) == '-' else file}")
+    return found
 
 
 def _chain(connection: Connection, chain: str, after: int = 0) -> Iterator[Receipt]:

@@ -57,7 +57,7 @@ class TaskReport:
 
 @dataclass(frozen=True)
 class Report:
-    """A plan in one page. `head` is the receipt chain's hash at receipt `seq`."""
+    """A plan in one page. `head` is the receipt chain's hash at receipt `seq`, `seal` its newest signed head."""
 
     plan_id: str
     title: str
@@ -73,6 +73,8 @@ class Report:
     counts: dict[str, int]
     seq: int
     head: str
+    sealed_seq: int = 0
+    seal: str = ""
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,13 @@ def build(
     tasks: Sequence[TaskFacts],
     evidence: Iterable[Seen],
     receipts: Iterable[Receipt],
+    seal: tuple[int, str] = (0, ""),
 ) -> Report:
-    """Put a plan's facts together. `receipts` are all of its chain, in order, and are read once."""
+    """Put a plan's facts together.
+
+    `receipts` are all of its chain, in order, and are read once; `seal` is the receipt that was sealed
+    last, and its token.
+    """
     told = _told(receipts)
     facts = {task.ordinal: task for task in tasks}
     seen: dict[str, list[Seen]] = {}
@@ -116,6 +123,8 @@ def build(
         counts=counts(view),
         seq=view.seq,
         head=view.head,
+        sealed_seq=seal[0],
+        seal=seal[1],
     )
 
 
@@ -202,6 +211,7 @@ def to_markdown(report: Report) -> str:
     lines += [
         "",
         f"{counted(report.seq, 'receipt')}; the chain's head is `{report.head}`. Text `{report.digest[:12]}`.",
+        *(["", f"Receipt {report.sealed_seq} is sealed: `{report.seal}`"] if report.seal else []),
         "",
     ]
     return "\n".join(lines)

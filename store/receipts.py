@@ -31,3 +31,9 @@ def watermark_of(connection: Connection, owner: str) -> int:
     """How many moves the owner's plans have made and been refused; it stands still while no fact changes."""
     query = select(watermarks.c.mark).where(watermarks.c.owner == owner)
     return connection.scalar(query) or 0
+
+
+def hash_at(connection: Connection, chain: str, seq: int) -> str:
+    """The hash of the chain's receipt `seq`; empty where there is none."""
+    query = select(receipts.c.hash).where(receipts.c.chain == chain, receipts.c.seq == seq)
+    return connection.scalar(query) or ""

@@ -315,3 +315,20 @@ workers = Table(
     flag("crashed"),
     Index(None, "host"),
 )
+
+public_keys = Table(
+    "public_keys",
+    metadata,
+    Column("kid", Text, primary_key=True),
+    text("pem"),
+    moment("since"),
+)
+
+seals = Table(
+    "seals",
+    metadata,
+    Column("chain", Text, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    text("token"),
+    PrimaryKeyConstraint("chain", "seq"),
+)

@@ -30,6 +30,8 @@ class WorkerSettings(BaseSettings):
     """A personal token, for those without a GitHub App."""
     github_pause: float = Field(1.0, ge=0)
     """Seconds between two writes to GitHub, which asks for one; 0 for a stand-in on this machine."""
+    seal_key_file: Path | None = None
+    """The private key that seals chain heads; made in the home folder where none is named."""
     merge_method: Literal["merge", "squash", "rebase"] = "squash"
     interval: float = Field(60.0, gt=0)
     """Seconds between two ticks of an owner's heartbeat."""
@@ -49,6 +51,10 @@ class WorkerSettings(BaseSettings):
     @property
     def folder(self) -> Path:
         return self.home.expanduser().absolute()
+
+    @property
+    def seal_key(self) -> Path:
+        return (self.seal_key_file or self.folder / "keys" / "seal.pem").expanduser()
 
     @property
     def store(self) -> str:

@@ -13,7 +13,8 @@ from domain.lifecycle import Move
 from domain.run import EvidenceKind, RunEvent, RunFacts
 from runtimes.crashes import DeadWorker, dead_workers, forget
 from runtimes.folder import reap_orphans
-from store import leases, workers
+from signing.keys import Signer, open_or_make
+from store import leases, seals, workers
 from store.database import Store
 from store.evidence import Observation, record
 from store.leases import runs_of_worker
@@ -39,6 +40,17 @@ def account_for_the_dead(store: Store, home: Path, incarnation: int) -> None:
             workers.worker_ended(connection, dead.worker_id, datetime.now(UTC), crashed=True)
         forget(home, dead.worker_id)
         log.warning("a worker had died", worker=dead.worker_id, runs=[run.id for run in runs])
+
+
+def signer_of(store: Store, key: Path) -> Signer:
+    """This worker's seal, with its public half in the graph before anything bears it. A repeat finds both.
+
+    Raises Unauthorized for a key file that others may read, or that holds something else.
+    """
+    signer = open_or_make(key)
+    with store.write() as connection:
+        seals.keep_key(connection, signer.kid, signer.public, datetime.now(UTC))
+    return signer
 
 
 def sign_on(store: Store, keeper: Keeper) -> None:

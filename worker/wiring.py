@@ -17,6 +17,7 @@ from activities.workspaces import Workspaces
 from domain.identity import TASK_QUEUE, host_queue
 from forge.port import Forge
 from runtimes.registry import RUNTIMES
+from signing.keys import Signer
 from store.database import Store
 from store.runs import Keeper
 from worker.settings import WorkerSettings
@@ -45,12 +46,13 @@ class Ports:
     forge: Forge
     keeper: Keeper
     incarnation: int
+    signer: Signer
 
 
 def shared_worker(ports: Ports, settings: WorkerSettings, threads: ThreadPoolExecutor) -> Worker:
     """Workflows, facts and the forge: any worker can do these."""
-    facts = Facts(ports.store, ports.keeper, settings.policy, ports.incarnation)
-    landing = Landing(ports.store, ports.forge, ports.incarnation)
+    facts = Facts(ports.store, ports.keeper, settings.policy, ports.incarnation, ports.signer)
+    landing = Landing(ports.store, ports.forge, ports.incarnation, ports.signer)
     dispatch = Dispatch(ports.client)
     return Worker(
         ports.client,

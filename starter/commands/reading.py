@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -45,13 +46,22 @@ def audit(
         str,
         typer.Argument(metavar="[PLAN]", help="A plan's file, slug or id; the whole store when not given."),
     ] = "",
+    seal: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Check the seals in this text too: a pull request's body or a report from elsewhere; `-` reads stdin.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> Exit:
     """Check the store against its receipts.
 
     Replays every receipt through the lifecycles, checks the chain of hashes, and compares with the rows.
     Names what does not add up, such as a row that was changed by hand; or says that everything agrees.
+    A chain that was rewritten from end to end agrees with itself; it does not agree with the seals that
+    stand in its pull requests, and `--seal` compares with those.
     """
     from starter import reading
 
-    return reading.audit(plan, json=json)
+    return reading.audit(plan, seal, json=json)

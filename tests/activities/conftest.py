@@ -20,6 +20,7 @@ from domain.publication import Beat, BeginRun, Publish, PublishTo
 from domain.pull import Repository
 from domain.run import Role, RunFacts
 from domain.task import TaskFacts
+from signing.keys import Signer, open_or_make
 from store import runs
 from store.database import Store
 from store.decisions import decide
@@ -106,3 +107,8 @@ def forge() -> ScriptedForge:
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
+
+
+@pytest.fixture
+def signer(tmp_path: Path) -> Signer:
+    return open_or_make(tmp_path / "seal.pem")

@@ -12,10 +12,14 @@ from domain.errors import NotFound
 from domain.identity import branch_of
 from domain.publication import FindRepository, MergeOrder
 from domain.pull import MergeKind, Opened, OpenKind
-from domain.run import EndKind, EvidenceKind, Role, RunEnd, RunState
+from domain.run import EndKind, Role, RunEnd, RunState
 from domain.task import TaskState
+from signing.keys import Signer
+from signing.seals import Head, head_in, seals_in
 from store import runs
 from store.inbox import Delivery, receive, unhandled
+from store.receipts import head_of
+from store.seals import seals_of
 from tests.activities.conftest import KEEPER, Graph
 from tests.workflows.world import ScriptedForge, sha
 
@@ -36,9 +40,9 @@ def recording(forge: ScriptedForge) -> Recording:
 
 
 @pytest.fixture
-def landing(graph: Graph, recording: Recording) -> Landing:
+def landing(graph: Graph, recording: Recording, signer: Signer) -> Landing:
     graph.confirm()
-    return Landing(graph.store, recording, 1)
+    return Landing(graph.store, recording, 1, signer)
 
 
 async def in_review(graph: Graph, landing: Landing, forge: ScriptedForge) -> int:
@@ -79,7 +83,7 @@ async def test_a_base_that_is_not_there_is_named(graph: Graph, landing: Landing)
 
 
 async def test_a_pull_request_is_opened_once_and_says_what_was_asked_and_proven(
-    graph: Graph, landing: Landing, recording: Recording
+    graph: Graph, landing: Landing, recording: Recording, signer: Signer
 ) -> None:
     graph.move("worked", head_sha=sha("commit"), host="host-a")
     check = graph.begin(Role.CHECK, 1, "make test")
@@ -98,7 +102,10 @@ async def test_a_pull_request_is_opened_once_and_says_what_was_asked_and_proven(
     assert "Runs are unconfined." in body
     assert "Closes #7" not in body
     assert "@ada" not in body
-    assert EvidenceKind.CHECK == "check"
+    (token,) = seals_in(body)
+    with graph.store.read() as connection:
+        assert head_in(token, {signer.kid: signer.public}) == Head(graph.plan, *head_of(connection, graph.plan))
+        assert seals_of(connection, graph.plan) == [token]
 
 
 async def test_a_read_settles_the_hints_that_came_before_it_began(

@@ -34,6 +34,7 @@ from tests.rehearsal_fixture import rehearsal
 from tests.workflows.stage import namespace
 from worker.incarnation import incarnation
 from worker.settings import WorkerSettings
+from worker.upkeep import signer_of
 from worker.wiring import Ports, host_worker, shared_worker
 
 __all__ = ["rehearsal"]
@@ -122,7 +123,8 @@ async def test_a_token_is_seen_nowhere(
         api = GitHubApi(settings.github_api, seconds_between_writes=0)
         forge = GitHub(api, PersonalToken(api, token))
         keeper = Keeper("worker-1", "canary", "boot-1", timedelta(minutes=2))
-        ports = Ports(client, store, forge, keeper, await incarnation(client, store))
+        signer = signer_of(store, settings.seal_key)
+        ports = Ports(client, store, forge, keeper, await incarnation(client, store), signer)
         async with shared_worker(ports, settings, threads), host_worker(ports, settings, threads):
             plan = await to_the_end(Temporal(client, temporal_address))
         await api.close()

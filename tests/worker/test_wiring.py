@@ -14,6 +14,7 @@ from activities.facts import Facts
 from activities.landing import Landing
 from activities.supervision import Supervision
 from activities.workspaces import Workspaces
+from signing.keys import open_or_make
 from store.database import Store
 from tests.activities.conftest import KEEPER
 from tests.workflows.world import Script, ScriptedForge
@@ -49,7 +50,9 @@ def names(*kinds: type) -> dict[str, str]:
 async def test_every_activity_that_is_asked_for_is_served_where_it_belongs(
     temporal_client: Client, sqlite_store: Store, tmp_path: Path
 ) -> None:
-    ports = Ports(temporal_client, sqlite_store, ScriptedForge(Script()), KEEPER, 1)
+    ports = Ports(
+        temporal_client, sqlite_store, ScriptedForge(Script()), KEEPER, 1, open_or_make(tmp_path / "seal.pem")
+    )
     settings = WorkerSettings(home=tmp_path)
     with ThreadPoolExecutor(64) as threads:
         shared = shared_worker(ports, settings, threads)

@@ -52,6 +52,7 @@ from worker import standing
 from worker.incarnation import namespace_id
 from worker.plugin import watchbill_plugin
 from worker.settings import WorkerSettings
+from worker.upkeep import signer_of
 from worker.wiring import WORKFLOWS, Ports, shared_worker
 
 HOST = "host-a"
@@ -376,7 +377,8 @@ async def open_stage(
             incarnation_of(connection, await namespace_id(client), datetime.now(UTC))
         stage = _stage(client, store, told)
         with ThreadPoolExecutor(16) as threads:
-            ports = Ports(client, store, stage.forge, stage.host.keeper, 1)
+            signer = signer_of(store, told.seal_key)
+            ports = Ports(client, store, stage.forge, stage.host.keeper, 1, signer)
             async with shared_worker(ports, stage.settings, threads):
                 await stage.host_comes()
                 try:

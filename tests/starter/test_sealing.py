@@ -1,0 +1,102 @@
+"""A chain that was rewritten from end to end agrees with itself, and not with its seals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, delete, update
+
+from domain.identity import plan_id
+from domain.lifecycle import GENESIS, receipt_hash
+from signing.keys import Signer, open_or_make
+from signing.seals import Head, seal
+from starter.sealing import audit_seals
+from store.audit import audit
+from store.database import Store, open_store
+from store.receipts import head_of, receipts_of
+from store.seals import keep_key, keep_seal
+from store.tables import chains, plans, public_keys, receipts, revisions, seals
+from tests.store.conftest import AT
+
+PLAN = plan_id("local", "faster")
+
+
+@pytest.fixture
+def store(published_graph: str) -> Store:
+    return open_store(published_graph)
+
+
+@pytest.fixture
+def signer(tmp_path: Path) -> Signer:
+    return open_or_make(tmp_path / "seal.pem")
+
+
+@pytest.fixture
+def sealed(store: Store, signer: Signer) -> str:
+    """The plan's head, sealed and kept."""
+    with store.write() as connection:
+        keep_key(connection, signer.kid, signer.public, AT)
+        head = Head(PLAN, *head_of(connection, PLAN))
+        keep_seal(connection, PLAN, head.seq, seal(signer, head))
+        return seal(signer, head)
+
+
+def rewrite(connection: Connection) -> None:
+    """What somebody with the database's password can do: another past, with hashes that fit."""
+    link = GENESIS
+    for receipt in receipts_of(connection, PLAN):
+        said = {name: getattr(receipt, name) for name in vars(receipt) if name != "hash"}
+        said |= {"cause": "published by mallory", "previous": link}
+        link = receipt_hash(**said)
+        change = update(receipts).where(receipts.c.chain == PLAN, receipts.c.seq == receipt.seq)
+        connection.execute(change.values(cause=said["cause"], previous=said["previous"], hash=link))
+        for table in (plans, revisions):
+            connection.execute(update(table).where(table.c.receipt_seq == receipt.seq).values(receipt_hash=link))
+    connection.execute(update(chains).where(chains.c.chain == PLAN).values(hash=link))
+
+
+def test_seals_that_hold_are_counted(store: Store, sealed: str) -> None:
+    with store.read() as connection:
+        assert audit_seals(connection, PLAN, []) == ([], 1)
+        assert audit_seals(connection, None, [sealed]) == ([], 1)
+        assert audit_seals(connection, "another", []) == ([], 0)
+
+
+def test_a_rewritten_chain_is_found_by_its_seal_alone(store: Store, sealed: str) -> None:
+    with store.write() as connection:
+        rewrite(connection)
+    with store.read() as connection:
+        assert audit(connection, PLAN) == ()
+        (finding,), held = audit_seals(connection, PLAN, [])
+    assert (held, finding.chain, finding.seq) == (0, PLAN, 2)
+    assert "was sealed as" in finding.message
+
+
+def test_the_seal_in_a_pull_request_remains_when_the_kept_ones_are_wiped(
+    store: Store, sealed: str, published_graph: str, watchbill, write
+) -> None:
+    with store.write() as connection:
+        rewrite(connection)
+        connection.execute(delete(seals))
+    settings = {"WATCHBILL_STORE_URL": published_graph}
+    assert watchbill("audit", **settings).returncode == 0
+    body = write("body.md", f"## Evidence\n\n<!-- watchbill seal={sealed} -->\n")
+    done = watchbill("audit", "--seal", body, "--json", **settings)
+    assert done.returncode == 1
+    assert [one["chain"] for one in json.loads(done.stdout)["findings"]] == [PLAN]
+
+
+def test_without_its_key_a_seal_says_so(store: Store, sealed: str) -> None:
+    with store.write() as connection:
+        connection.execute(delete(public_keys))
+    with store.read() as connection:
+        (finding,), held = audit_seals(connection, PLAN, [])
+    assert held == 0
+    assert "no key" in finding.message
+
+
+def test_a_text_without_a_seal_is_refused(published_graph: str, watchbill, write) -> None:
+    done = watchbill("audit", "--seal", write("body.md", "nothing"), WATCHBILL_STORE_URL=published_graph)
+    assert (done.returncode, done.stderr.count("no seal in")) == (4, 1), done.stderr
