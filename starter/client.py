@@ -14,7 +14,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from temporalio.api.enums.v1 import TaskQueueType
-from temporalio.api.errordetails.v1 import NamespaceNotFoundFailure
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, DescribeTaskQueueRequest
@@ -27,15 +26,22 @@ from temporalio.client import (
     WorkflowUpdateRPCTimeoutOrCancelledError,
 )
 from temporalio.common import SearchAttributeKey, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
-from temporalio.exceptions import ApplicationError
 from temporalio.runtime import Runtime, TelemetryConfig
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.service import RPCError
 
-from domain.errors import NotFound, Unavailable
 from domain.identity import TASK_QUEUE, plan_workflow_id
 from domain.view import PlanView
-from starter.exits import BY_ERROR, CommandFailed, Exit
 from starter.settings import DEFAULT_ADDRESS, Settings
+from starter.unanswered import (
+    NOBODY_ANSWERED,
+    NoWorker,
+    ended_meanwhile,
+    failure_of,
+    no_answer,
+    no_temporal,
+    no_worker,
+    refusal_of,
+)
 
 CONNECT = 5.0
 """Seconds to wait for Temporal."""
@@ -53,22 +59,11 @@ PLAN = SearchAttributeKey.for_keyword("WatchbillPlan")
 STATE = SearchAttributeKey.for_keyword("WatchbillState")
 NEEDS_PERSON = SearchAttributeKey.for_bool("WatchbillNeedsPerson")
 
-_NOBODY_ANSWERED = (
-    RPCStatusCode.DEADLINE_EXCEEDED,
-    RPCStatusCode.CANCELLED,
-    # Nobody has polled the queue for minutes, so the server does not even wait.
-    RPCStatusCode.FAILED_PRECONDITION,
-)
-
 T = TypeVar("T")
 
 if TYPE_CHECKING:
     from domain.decision import Decision, Reply
     from domain.publication import Publish
-
-
-class NoWorker(Unavailable):
-    """Temporal is there, but nobody who knows Watchbill's workflows answers."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +94,7 @@ class Temporal:
             async with asyncio.timeout(CONNECT):
                 return cls(await Client.connect(**options, runtime=silent), address)
         except (RuntimeError, TimeoutError, RPCError) as error:
-            raise Unavailable(
-                f"Temporal does not answer at {address}; start it with `watchbill up`, "
-                "or say where it is in WATCHBILL_TEMPORAL_ADDRESS"
-            ) from error
+            raise no_temporal(address) from error
 
     @property
     def client(self) -> Client:
@@ -132,13 +124,13 @@ class Temporal:
                     rpc_timeout=timedelta(seconds=LOOK),
                 )
         except TimeoutError as error:
-            raise self._no_worker() from error
+            raise no_worker(self.address) from error
         except (WorkflowQueryFailedError, WorkflowQueryRejectedError) as error:
             raise NoWorker(f"the plan's workflow cannot answer: {error}") from error
         except RPCError as error:
-            if error.status in _NOBODY_ANSWERED:
-                raise self._no_worker() from error
-            raise self._told(error) from error
+            if error.status in NOBODY_ANSWERED:
+                raise no_worker(self.address) from error
+            raise self._refusal(error) from error
         return answer
 
     async def plans(self, owner: str, limit: int = 1000) -> list[PlanLine]:
@@ -160,7 +152,7 @@ class Temporal:
                     ),
                 )
         except RPCError as error:
-            raise self._told(error) from error
+            raise self._refusal(error) from error
         return list(found.values())
 
     async def workers(self, queue: str = TASK_QUEUE) -> list[str]:
@@ -173,7 +165,7 @@ class Temporal:
         try:
             answer = await self._client.workflow_service.describe_task_queue(request, timeout=timedelta(seconds=LOOK))
         except RPCError as error:
-            raise self._told(error) from error
+            raise self._refusal(error) from error
         return [poller.identity for poller in answer.pollers]
 
     async def search_attributes(self) -> set[str]:
@@ -184,7 +176,7 @@ class Temporal:
                 request, timeout=timedelta(seconds=LOOK)
             )
         except RPCError as error:
-            raise self._told(error) from error
+            raise self._refusal(error) from error
         return set(answer.custom_attributes)
 
     async def namespace_id(self) -> str:
@@ -193,7 +185,7 @@ class Temporal:
         try:
             answer = await self._client.workflow_service.describe_namespace(request, timeout=timedelta(seconds=LOOK))
         except RPCError as error:
-            raise self._told(error) from error
+            raise self._refusal(error) from error
         return answer.namespace_info.id
 
     async def _update(self, update: str, argument: Publish | Decision, plan_id: str, owner: str) -> Reply:
@@ -219,9 +211,9 @@ class Temporal:
         except WorkflowUpdateFailedError as error:
             raise failure_of(error) from error
         except WorkflowUpdateRPCTimeoutOrCancelledError as error:
-            raise self._unanswered() from error
+            raise no_answer(ANSWER) from error
         except RPCError as error:
-            raise self._told(error) from error
+            raise self._refusal(error) from error
 
     async def _answered(self, call: Callable[[], Awaitable[T]]) -> T:
         """A worker's answer to a call, which is repeated where the workflow ended meanwhile."""
@@ -230,64 +222,20 @@ class Temporal:
             try:
                 await asyncio.wait({calling}, timeout=NOBODY_THERE)
                 if not calling.done() and not await self.workers():
-                    raise self._no_worker()
+                    raise no_worker(self.address)
                 async with asyncio.timeout(ANSWER - NOBODY_THERE):
                     return await calling
             except TimeoutError as error:
-                raise self._unanswered() from error
+                raise no_answer(ANSWER) from error
             except (WorkflowUpdateFailedError, RPCError) as error:
-                if not _ended_meanwhile(error):
+                if not ended_meanwhile(error):
                     raise
             finally:
                 calling.cancel()
-        raise self._unanswered()
+        raise no_answer(ANSWER)
 
-    def _no_worker(self) -> NoWorker:
-        return NoWorker(
-            f"Temporal answers at {self.address}, but no worker does; start one with `watchbill up` or "
-            "`watchbill worker`"
-        )
-
-    def _unanswered(self) -> NoWorker:
-        return NoWorker(
-            f"no worker has answered within {ANSWER:.0f} s; it may still do what you said. "
-            "Look with `watchbill status`, or say it again: that is safe"
-        )
-
-    def _told(self, error: RPCError) -> Exception:
-        if _no_namespace(error):
-            return Unavailable(
-                f"Temporal at {self.address} has no namespace {self._client.namespace}; correct "
-                "WATCHBILL_TEMPORAL_NAMESPACE"
-            )
-        if error.status is RPCStatusCode.NOT_FOUND:
-            return NotFound(f"Temporal at {self.address} does not know it: {error.message}")
-        return Unavailable(f"Temporal at {self.address} did not answer: {error.message}")
-
-
-def failure_of(error: BaseException) -> CommandFailed:
-    """What a worker said was wrong, in its own words, with the code that its kind of error has."""
-    cause: BaseException | None = error
-    said: ApplicationError | None = None
-    while cause is not None:
-        if isinstance(cause, ApplicationError):
-            said = cause
-        cause = getattr(cause, "cause", None)
-    if said is None:
-        return CommandFailed(Exit.UNREACHABLE, f"the worker could not do it: {getattr(error, 'cause', error)}")
-    return CommandFailed(BY_ERROR.get(said.type or "", Exit.REFUSED), said.message)
-
-
-def _no_namespace(error: RPCError) -> bool:
-    status = error.grpc_status
-    return any(detail.Is(NamespaceNotFoundFailure.DESCRIPTOR) for detail in status.details)
-
-
-def _ended_meanwhile(error: WorkflowUpdateFailedError | RPCError) -> bool:
-    """Whether the workflow ended between the call's arrival and its handling; a repeat starts a new one."""
-    if isinstance(error, RPCError):
-        return error.status is RPCStatusCode.NOT_FOUND and not _no_namespace(error)
-    return isinstance(error.cause, ApplicationError) and error.cause.type == "AcceptedUpdateCompletedWorkflow"
+    def _refusal(self, error: RPCError) -> Exception:
+        return refusal_of(error, self.address, self._client.namespace)
 
 
 def _options(settings: Settings) -> dict[str, Any]:
