@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,6 +30,7 @@ from temporalio.service import RPCError
 
 from domain.identity import TASK_QUEUE, plan_workflow_id
 from domain.view import PlanView
+from starter.lines import PlanLine
 from starter.settings import DEFAULT_ADDRESS, Settings
 from starter.unanswered import (
     NOBODY_ANSWERED,
@@ -64,16 +64,6 @@ T = TypeVar("T")
 if TYPE_CHECKING:
     from domain.decision import Decision, Reply
     from domain.publication import Publish
-
-
-@dataclass(frozen=True)
-class PlanLine:
-    """One plan of an owner, as Temporal lists it."""
-
-    plan_id: str
-    state: str
-    needs_person: bool
-    started: str
 
 
 class Temporal:

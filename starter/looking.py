@@ -58,11 +58,16 @@ class Lookout:
             view = await asyncio.to_thread(graph.view_of, self._settings, self._plan_id)
         except (NotFound, Unavailable) as unreadable:
             if self.trouble:
-                raise Unavailable(f"{self.trouble}; and the store does not help: {unreadable}") from None
+                raise neither(self.trouble, unreadable) from None
             raise Unseen(str(no_such_plan(self._settings, self._plan_id))) from None
         if view is None:
             raise no_such_plan(self._settings, self._plan_id)
         return view
+
+
+def neither(trouble: str, unreadable: Exception) -> Unavailable:
+    """Neither Temporal nor the store can be asked, each for its reason."""
+    return Unavailable(f"{trouble}; and the store does not help: {unreadable}")
 
 
 def no_such_plan(settings: Settings, plan_id: str) -> NotFound:

@@ -15,6 +15,7 @@ from domain.task import TaskState
 from domain.view import PlanView, TaskView, counts
 from domain.wording import counted
 from starter.hints import Waiting, waiting
+from starter.lines import PlanLine
 from starter.output import clean, columns, in_full, one_line
 
 _COLOURS = {
@@ -72,8 +73,8 @@ def show_waiting(waits: Iterable[Waiting]) -> None:
             _print(Text(f"    {command}"))
 
 
-def show_plans(rows: Sequence[tuple[str, str, str, str]]) -> None:
-    """`(plan, state, whether a person is needed, since when)` a plan."""
+def show_plans(lines: Iterable[PlanLine]) -> None:
+    rows = [(each.plan_id, each.state, "needed" if each.needs_person else "", each.started) for each in lines]
     _print_table(("plan", "state", "person", "since"), rows, state=1)
 
 

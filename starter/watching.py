@@ -9,8 +9,8 @@ from dataclasses import asdict
 from types import FrameType
 
 from domain.view import Happening, PlanView
+from starter import listing
 from starter import settings as settings_
-from starter.client import Temporal
 from starter.cursors import Cursor
 from starter.exits import Exit
 from starter.following import Missing, News, Over, Trouble, follow
@@ -34,26 +34,30 @@ def list_plans(*, json: bool) -> Exit:
 
 
 async def _list(settings: Settings, json: bool) -> Exit:
-    temporal = await Temporal.connect(settings)
-    plans = await temporal.plans(settings.owner)
+    listed = await listing.list_plans(settings)
+    _note_trouble(listed.trouble)
     if json:
-        say_json(plans)
-    elif plans:
+        say_json(listed.plans)
+    elif listed.plans:
         from starter.tables import show_plans
 
-        show_plans([(each.plan_id, each.state, "needed" if each.needs_person else "", each.started) for each in plans])
+        show_plans(listed.plans)
     else:
-        say(f"{settings.owner} has no plans at {temporal.address}; publish one with `watchbill submit FILE`")
+        say(f"{settings.owner} has no plans at {listed.where}; publish one with `watchbill submit FILE`")
     return Exit.DONE
 
 
 async def _status(settings: Settings, plan_id: str, wait: bool, json: bool) -> Exit:
     lookout = Lookout(settings, plan_id)
     view = await _over(lookout) if wait else await lookout.look()
-    if lookout.trouble:
-        note(f"{lookout.trouble}. This is what the store says:")
+    _note_trouble(lookout.trouble)
     show(view, json)
     return exit_of(view) if wait else Exit.DONE
+
+
+def _note_trouble(trouble: str) -> None:
+    if trouble:
+        note(f"{trouble}. This is what the store says:")
 
 
 async def _over(lookout: Lookout) -> PlanView:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 import pytest
 
@@ -67,6 +68,31 @@ def test_without_temporal_the_store_is_asked_and_that_is_said(watchbill, publish
     assert "This is what the store says" in done.stderr
 
 
+def test_without_temporal_the_store_lists_the_plans_and_that_is_said(watchbill, published_graph):
+    done = watchbill("status", WATCHBILL_STORE_URL=published_graph)
+    assert done.returncode == Exit.DONE, done.stderr
+    assert plan_id("local", "faster") in done.stdout
+    assert "This is what the store says" in done.stderr
+    [line] = json.loads(watchbill("status", "--json", WATCHBILL_STORE_URL=published_graph).stdout)
+    assert (line["state"], line["needs_person"]) == ("awaiting_confirmation", True)
+    assert datetime.fromisoformat(line["started"]).tzinfo is not None
+    nobodys = watchbill("status", WATCHBILL_STORE_URL=published_graph, WATCHBILL_OWNER="ada")
+    assert nobodys.stdout.startswith("ada has no plans at the store")
+
+
+def test_a_temporal_that_lists_no_plans_leaves_the_word_to_the_store(watchbill, idle_temporal, published_graph):
+    done = at(watchbill, idle_temporal)("status", WATCHBILL_STORE_URL=published_graph)
+    assert (done.returncode, done.stderr) == (Exit.DONE, "")
+    assert plan_id("local", "faster") in done.stdout
+
+
+def test_without_temporal_and_store_a_list_names_both(watchbill):
+    done = watchbill("status")
+    assert done.returncode == Exit.UNREACHABLE
+    assert "Temporal does not answer" in done.stderr
+    assert "there is no store at" in done.stderr
+
+
 def test_the_doctor_names_what_is_missing_and_what_mends_it(watchbill):
     done = watchbill("doctor", "--json")
     assert done.returncode == Exit.FAULTS
@@ -106,8 +132,6 @@ def test_a_new_temporal_takes_over_the_graph_only_by_word(watchbill, idle_tempor
 
 
 def _another_took_over(url: str) -> None:
-    from datetime import UTC, datetime
-
     from store.database import open_store
     from store.workers import incarnation_of
 
