@@ -8,14 +8,19 @@ does; it saves every command the import of pydantic.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.api.taskqueue.v1 import TaskQueue
-from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, DescribeTaskQueueRequest
+from temporalio.api.workflowservice.v1 import (
+    DescribeNamespaceRequest,
+    DescribeTaskQueueRequest,
+    DescribeWorkflowExecutionRequest,
+)
 from temporalio.client import (
     Client,
     WithStartWorkflowOperation,
@@ -28,7 +33,7 @@ from temporalio.common import SearchAttributeKey, WorkflowIDConflictPolicy, Work
 from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError
 
-from domain.identity import TASK_QUEUE, plan_workflow_id
+from domain.identity import TASK_QUEUE, plan_workflow_id, task_workflow_id
 from domain.view import PlanView
 from starter.lines import PlanLine
 from starter.settings import DEFAULT_ADDRESS, Settings
@@ -49,6 +54,9 @@ CONNECT = 5.0
 LOOK = 5.0
 """Seconds to wait for a worker's answer to a question."""
 
+GLANCE = 2.0
+"""Seconds to wait for what is good to know and no more."""
+
 ANSWER = 60.0
 """Seconds to wait until a worker has carried out what a person said; the forge may be asked meanwhile."""
 
@@ -62,6 +70,8 @@ NEEDS_PERSON = SearchAttributeKey.for_bool("WatchbillNeedsPerson")
 T = TypeVar("T")
 
 if TYPE_CHECKING:
+    from temporalio.api.workflow.v1 import PendingActivityInfo
+
     from domain.decision import Decision, Reply
     from domain.publication import Publish
 
@@ -144,6 +154,19 @@ class Temporal:
         except RPCError as error:
             raise self._refusal(error) from error
         return list(found.values())
+
+    async def pending_activities(self, task_id: str) -> Sequence[PendingActivityInfo]:
+        """What a task's workflow is about, with attempts and last failures. Raises NotFound and Unavailable."""
+        request = DescribeWorkflowExecutionRequest(
+            namespace=self._client.namespace,
+            execution=WorkflowExecution(workflow_id=task_workflow_id(task_id)),
+        )
+        service = self._client.workflow_service
+        try:
+            answer = await service.describe_workflow_execution(request, timeout=timedelta(seconds=GLANCE))
+        except RPCError as error:
+            raise self._refusal(error) from error
+        return answer.pending_activities
 
     async def workers(self, queue: str = TASK_QUEUE) -> list[str]:
         """Who has polled this queue for workflows in the last minutes."""

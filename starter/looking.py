@@ -29,6 +29,11 @@ class Lookout:
         self._settings, self._plan_id = settings, plan_id
         self._temporal = temporal
 
+    @property
+    def temporal(self) -> Temporal | None:
+        """Where the plan was seen last; None when that was the store."""
+        return None if self.trouble else self._temporal
+
     async def look(self) -> PlanView:
         """The plan as it stands. Raises NotFound when nobody knows it, Unavailable when nobody answers."""
         self.trouble = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
@@ -17,6 +18,9 @@ from domain.wording import counted
 from starter.hints import Waiting, waiting
 from starter.lines import PlanLine
 from starter.output import clean, columns, in_full, one_line
+
+if TYPE_CHECKING:
+    from starter.retrying import Retry
 
 _COLOURS = {
     "merged": "green",
@@ -47,8 +51,8 @@ def show_boxes(spec: PlanSpec) -> None:
     _print_table(("#", "task", "after", "by"), rows)
 
 
-def show_plan(view: PlanView) -> None:
-    """A plan with every box, what waits for a person, and what to type about it."""
+def show_plan(view: PlanView, retries: Iterable[Retry] = ()) -> None:
+    """A plan with every box, what is tried again, what waits for a person, and what to type about it."""
     gate = ", paused" if view.paused else ""
     head = Text.assemble(
         (one_line(view.title), "bold"), "  ", (f"{view.state}{gate}", _COLOURS.get(view.state, "")),
@@ -59,6 +63,10 @@ def show_plan(view: PlanView) -> None:
     for task in view.tasks:
         if task.reason and task.state in (TaskState.FAILED, TaskState.CLOSED):
             _print_in_full(f"#{task.ordinal} {task.state}:", task.reason)
+    for each in retries:
+        due = f"next try at {each.next_try}" if each.next_try else "tried right now"
+        said = f"{each.step}, attempt {each.attempt}: {one_line(each.failure)}; {due}"
+        _print_in_full(f"#{each.task} waiting:", said)
     show_waiting(waiting(view))
     chain = f"{counted(view.seq, 'receipt')}, {view.head[:12]}"
     _print(Text(f"{summary(view)}. Runs are {view.confinement}. {chain}.", "dim"))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Sequence
 from dataclasses import asdict
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from domain.view import Happening, PlanView
 from starter import listing
@@ -20,6 +22,9 @@ from starter.names import plan_named
 from starter.output import in_full, note, one_line, say, say_json
 from starter.settings import Settings
 from starter.until import Until
+
+if TYPE_CHECKING:
+    from starter.retrying import Retry
 
 
 def status(name: str, *, wait: bool, json: bool) -> Exit:
@@ -51,7 +56,7 @@ async def _status(settings: Settings, plan_id: str, wait: bool, json: bool) -> E
     lookout = Lookout(settings, plan_id)
     view = await _over(lookout) if wait else await lookout.look()
     _note_trouble(lookout.trouble)
-    show(view, json)
+    show(view, json, await _retries(lookout, view))
     return exit_of(view) if wait else Exit.DONE
 
 
@@ -67,14 +72,23 @@ async def _over(lookout: Lookout) -> PlanView:
     raise AssertionError("following a plan ends with its end")
 
 
-def show(view: PlanView, json: bool) -> None:
-    """A plan, for whoever asked."""
+async def _retries(lookout: Lookout, view: PlanView) -> Sequence[Retry]:
+    if lookout.temporal is None:
+        return ()
+    from starter.retrying import retries
+
+    return await retries(lookout.temporal, view)
+
+
+def show(view: PlanView, json: bool, retries: Sequence[Retry] = ()) -> None:
+    """A plan, for whoever asked, with what is tried again in it."""
     if json:
-        say_json({**asdict(view), "needs_person": view.needs_person, "ended": view.ended, "waiting": waiting(view)})
+        derived = {"needs_person": view.needs_person, "ended": view.ended, "waiting": waiting(view)}
+        say_json({**asdict(view), **derived, "retrying": retries})
     else:
         from starter.tables import show_plan
 
-        show_plan(view)
+        show_plan(view, retries)
 
 
 def watch(name: str, since: int | None, until: Until, *, json: bool) -> Exit:

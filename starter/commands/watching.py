@@ -21,8 +21,9 @@ def status(
 ) -> Exit:
     """Show where a plan stands, or list your plans.
 
-    Shows every box, what waits for a person, and what to type about it. When Temporal or its worker does
-    not answer, the store is read, if it can be reached from here.
+    Shows every box, what waits for a person, and what to type about it; and which step of a task failed
+    and is tried again, with why and when. When Temporal or its worker does not answer, the store is read,
+    if it can be reached from here.
     """
     if wait and not plan:
         raise CommandFailed(Exit.USAGE, "--wait needs a PLAN to wait for")
