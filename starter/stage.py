@@ -6,17 +6,22 @@ import asyncio
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from runtimes.folder import Live, RunFolder
 from starter.installing import WEBHOOKS, WORKER
 from starter.local.addresses import Addresses
 from starter.local.installation import Installation, Local
 from starter.settings import Settings, load
 from starter.sources import copy_of
 from starter.standin import environment_for_stand_in, stand_in
+
+_RUNS_END_WITHIN = 15.0
+"""Seconds; a run's processes are killed two seconds after they were asked to end."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,18 @@ async def _temporary_home() -> AsyncIterator[Path]:
     try:
         yield home
     finally:
+        await asyncio.to_thread(_end_runs, home / "runs")
         await asyncio.to_thread(_remove, home)
+
+
+def _end_runs(runs: Path) -> None:
+    """A run outlives its worker, but not the rehearsal: nobody would ever look at it again."""
+    live = [run for path in runs.glob("*/") if isinstance((run := RunFolder(path)).status(), Live)]
+    for run in live:
+        run.stop("the rehearsal is over")
+    given_up = time.monotonic() + _RUNS_END_WITHIN
+    while any(isinstance(run.status(), Live) for run in live) and time.monotonic() < given_up:
+        time.sleep(0.05)
 
 
 def _remove(home: Path) -> None:

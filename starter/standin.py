@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ def stand_in(home: Path, repositories: Mapping[str, Path]) -> StandIn:
     async def introduce(announcement: dict[str, Any]) -> GitHub:
         return await asyncio.to_thread(_introduce, home, repositories, announcement)
 
-    return StandIn(introduce, command=(sys.executable, "-P", "-m", "rehearsal"))
+    return StandIn(introduce)
 
 
 def environment_for_stand_in(environment: Mapping[str, str]) -> dict[str, str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import signal
-import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,12 +16,8 @@ from typing import Any, Self
 from domain.identity import TASK_QUEUE
 from starter.local import ports, temporal
 from starter.local.addresses import Addresses, Claim
-from starter.local.service import Service, Supervised
-
-
-def _module(name: str) -> tuple[str, ...]:
-    # -P: a folder of that name in the current directory is not what is meant.
-    return (sys.executable, "-P", "-m", name)
+from starter.local.service import Service, Supervised, module
+from starter.local.signals import Signals
 
 
 @dataclass(frozen=True)
@@ -58,7 +52,7 @@ class StandIn:
 
     introduce: Callable[[dict[str, Any]], Awaitable[GitHub]]
     port: int = 8280
-    command: tuple[str, ...] = _module("rehearsal")
+    command: tuple[str, ...] = module("rehearsal")
 
 
 @dataclass(frozen=True)
@@ -78,15 +72,18 @@ class Installation:
     temporal_port: int = 7233
     ui_port: int = 8233
     webhooks_port: int = 8270
-    worker: tuple[str, ...] = _module("worker")
-    webhooks: tuple[str, ...] = _module("webhooks")
+    worker: tuple[str, ...] = module("worker")
+    webhooks: tuple[str, ...] = module("webhooks")
     worker_queue: str = TASK_QUEUE
 
 
 class Local:
     """A running installation: `start`, `wait` for a signal, `stop`; or `async with`.
 
-    `tell` hears what a person may want to know, in sentences: what died and starts again.
+    From its start to its end SIGINT, SIGTERM and SIGHUP are its own. The first one ends `wait`; whoever does
+    anything else is cancelled, and leaves with KeyboardInterrupt. The next one kills what has not ended by
+    then. `tell` hears what a person may want to know, in sentences: what died and starts again, and what an
+    end waits for.
     """
 
     def __init__(self, installation: Installation, tell: Callable[[str], None] = lambda _: None) -> None:
@@ -97,6 +94,11 @@ class Local:
         self._addresses: Addresses | None = None
         # In the order of their start; what is in one phase ends together.
         self._phases: list[list[Supervised]] = []
+        self._signals: Signals | None = None
+        self._user: asyncio.Task[Any] | None = None
+        # While it waits or stops anyway, nobody needs to be cancelled.
+        self._ending_by_itself = False
+        self._asked = asyncio.Event()
 
     @property
     def addresses(self) -> Addresses:
@@ -115,36 +117,35 @@ class Local:
         Unavailable when a part did not come up; then nothing is left running.
         """
         self._claim = Claim(self._home)
+        self._user = asyncio.current_task()
+        self._signals = Signals(self._end)
         try:
             self._addresses = await self._start()
             self._claim.write(self._addresses)
-        except BaseException:
+        except BaseException as error:
             await self.stop()
+            self._blame_the_signal(error)
             raise
         return self._addresses
 
     async def wait(self) -> None:
         """Until this process is asked to end: SIGINT, SIGTERM, or its terminal is gone."""
-        asked = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        for each in signals:
-            loop.add_signal_handler(each, asked.set)
-        try:
-            await asked.wait()
-        finally:
-            for each in signals:
-                loop.remove_signal_handler(each)
+        self._ending_by_itself = True
+        await self._asked.wait()
 
     async def stop(self) -> None:
         """End everything, the doors before what they stand on, within about 20 s. Repeatable."""
         if self._claim is None:
             return
+        self._ending_by_itself = True
         self._claim.withdraw()
         while self._phases:
-            await asyncio.gather(*(part.stop() for part in self._phases.pop()))
+            await asyncio.gather(*(part.stop() for part in self._phases[-1]))
+            self._phases.pop()
         self._claim.release()
         self._claim = None
+        if self._signals is not None:
+            self._signals.release()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -154,6 +155,26 @@ class Local:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.stop()
+        self._blame_the_signal(error)
+
+    def _end(self) -> None:
+        """A signal came: the first one ends things in order, the next one at once."""
+        parts = [part for phase in reversed(self._phases) for part in phase]
+        if self._asked.is_set():
+            for part in parts:
+                part.kill()
+            self._tell("Killing what has not ended")
+            return
+        self._asked.set()
+        if not self._ending_by_itself and self._user is not None:
+            self._user.cancel()
+        at_most = sum(max(part.service.stop_within for part in phase) for phase in self._phases)
+        names = ", ".join(part.service.name for part in parts) or "what has begun"
+        self._tell(f"Stopping: {names}; within {at_most:g} s; press Ctrl-C again to kill them at once")
+
+    def _blame_the_signal(self, error: BaseException | None) -> None:
+        if isinstance(error, asyncio.CancelledError) and self._asked.is_set():
+            raise KeyboardInterrupt from None
 
     async def _start(self) -> Addresses:
         wanted = self._installation

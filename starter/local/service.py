@@ -31,6 +31,11 @@ def leashed(command: Sequence[str]) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", str(leash), str(os.getpid()), *command)
 
 
+def module(name: str) -> tuple[str, ...]:
+    """The command that runs a module of ours. -P: whatever has its name in the current folder is not meant."""
+    return (sys.executable, "-P", "-m", name)
+
+
 @dataclass(frozen=True)
 class Service:
     """What to run. `ready` answers, from a thread, whether it serves by now; without it nobody waits.
@@ -91,8 +96,16 @@ class Supervised:
             ) from None
         self._keeping = asyncio.create_task(self._keep(process))
 
+    def kill(self) -> None:
+        """Kill it for good, so that `stop` has nothing to wait for."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+
     async def stop(self) -> None:
-        """Ask it to end, and kill it when that takes too long. Also ends what never got ready."""
+        """Ask it to end, and kill it when that takes too long. Also ends what never got ready; repeatable."""
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.wait([self._keeping])

@@ -16,11 +16,13 @@ import psutil
 import pytest
 
 from domain.errors import NotFound
+from starter.exits import Exit
+from starter.installing import WEBHOOKS, WORKER
 from starter.local import addresses, ports, temporal
 from starter.local.addresses import Addresses, AlreadyUp, Claim
 from starter.local.installation import GitHub, Installation, Local, StandIn
 from starter.local.log import Log
-from starter.local.service import DidNotStart, Service, Supervised, leashed
+from starter.local.service import DidNotStart, Service, Supervised, leashed, module
 from tests.temporal_fixture import dev_server
 
 # A door that writes down what it was told, and serves its port when it has one.
@@ -239,21 +241,27 @@ async def test_search_attributes_that_an_existing_database_lacks_are_added(tmp_p
 UP = """
 import asyncio, json, os, sys
 from pathlib import Path
+from starter.failing import guarded
 from starter.local.installation import GitHub, Installation, Local
 async def main():
     home, *commands = json.loads(sys.argv[1])
     wanted = Installation(Path(home), "ada", GitHub(), dict(os.environ), "", 0, 0, 0, *commands, "")
-    async with Local(wanted) as local:
+    async with Local(wanted, lambda sentence: print(sentence, flush=True)) as local:
         # Said as soon as wait() listens.
         asyncio.get_running_loop().call_soon(lambda: print(json.dumps(local.pids), flush=True))
-        await local.wait()
-asyncio.run(main())
+        await (asyncio.sleep(600) if "busy" in sys.argv else local.wait())
+sys.exit(guarded(lambda: asyncio.run(main()), json=False))
 """
 
 
-def up(home: Path) -> tuple[subprocess.Popen, list[int]]:
-    wanted = json.dumps([str(home), door("worker"), door("webhooks")])
-    process = subprocess.Popen([sys.executable, "-c", UP, wanted], stdout=subprocess.PIPE, text=True)
+def starting(home: Path, worker: str = "well", user: str = "waits") -> subprocess.Popen:
+    wanted = json.dumps([str(home), door("worker", worker), door("webhooks")])
+    command = [sys.executable, "-c", UP, wanted, user]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def up(home: Path, worker: str = "well", user: str = "waits") -> tuple[subprocess.Popen, list[int]]:
+    process = starting(home, worker, user)
     assert process.stdout is not None
     return process, list(json.loads(process.stdout.readline()).values())
 
@@ -278,6 +286,59 @@ async def test_a_signal_ends_everything(tmp_path, asked):
     assert process.returncode == 0
     assert not [pid for pid in pids if alive(pid)]
     assert not (tmp_path / "up.json").exists()
+
+
+@pytest.mark.parametrize(("user", "code"), [("waits", 0), ("busy", Exit.INTERRUPTED)])
+async def test_the_first_ctrl_c_tells_at_once_what_is_waited_for_and_the_second_ends_it(tmp_path, user, code):
+    process, pids = up(tmp_path, "deaf", user)
+    await until(lambda: "serving" in (tmp_path / "logs/worker.log").read_text())
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == (
+        "Stopping: worker, webhooks, temporal; within 20 s; press Ctrl-C again to kill them at once\n"
+    )
+    assert alive(pids[1])
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    said, faults = process.communicate()
+    assert time.monotonic() - began < 5
+    assert (process.returncode, said, faults) == (code, "Killing what has not ended\n", "")
+    assert not [pid for pid in pids if alive(pid)]
+
+
+async def test_ctrl_c_while_everything_is_starting_ends_what_has_begun(tmp_path):
+    process = starting(tmp_path)
+    await until((tmp_path / "logs/temporal.log").exists)
+    process.send_signal(signal.SIGINT)
+    said, faults = process.communicate()
+    assert (process.returncode, faults) == (Exit.INTERRUPTED, "")
+    assert said.startswith("Stopping: temporal")
+
+
+async def test_ctrl_c_while_it_ends_by_itself_does_not_leave_anything_running(tmp_path):
+    heard: list[str] = []
+    local = Local(installation(tmp_path, worker=door("worker", "deaf")), heard.append)
+    await local.start()
+    pids = [pid for pid in local.pids.values() if pid]
+    await until(lambda: "serving" in (tmp_path / "logs/worker.log").read_text())
+    stopping = asyncio.create_task(local.stop())
+    await asyncio.sleep(0.1)
+    for _ in range(2):
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.sleep(0)
+    await stopping
+    assert not [pid for pid in pids if alive(pid)]
+    assert heard[0].startswith("Stopping: worker")
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_nothing_in_the_current_folder_is_taken_for_a_module_of_ours(tmp_path):
+    for name in ("rehearsal", "domain", "json"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('not ours')")
+    done = subprocess.run([*module("rehearsal"), "--help"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    wanted = Installation(tmp_path, "ada", StandIn(None), {})
+    for command in (wanted.worker, wanted.webhooks, wanted.github.command, WORKER, WEBHOOKS):
+        assert "-P" in command
 
 
 async def test_a_process_that_will_not_end_is_killed(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import time
 from pathlib import Path
 
 import psutil
@@ -79,6 +80,28 @@ def test_what_cannot_be_rehearsed_is_one_sentence_and_starts_nothing(watchbill, 
     assert "nowhere is no directory" in done.stderr
     faulty = write("faulty.md", plan("faster", slug="Nope"))
     assert watchbill("rehearse", faulty, "--repository", shop).returncode == Exit.FAULTS
+
+
+@pytest.mark.usefixtures("stays_clean")
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_during_a_run_says_at_once_what_is_waited_for_and_ends_the_run_too(
+    watchbill, write, shop, tmp_path, presses
+):
+    begun = tmp_path / "begun"
+    path = write("slow.md", plan("slow", f"Slow | touch {begun}; sleep 600"))
+    rehearsing = watchbill.start("rehearse", path, "--repository", shop)
+    while not begun.exists():
+        assert rehearsing.poll() is None, rehearsing.communicate()
+        time.sleep(0.1)
+    rehearsing.send_signal(signal.SIGINT)
+    assert rehearsing.stderr.readline().startswith("Stopping: worker, webhooks, temporal, stand-in")
+    began = time.monotonic()
+    if presses == 2:
+        rehearsing.send_signal(signal.SIGINT)
+    _, said = rehearsing.communicate()
+    assert rehearsing.returncode == Exit.INTERRUPTED
+    assert said == ("Killing what has not ended\n" if presses == 2 else "")
+    assert time.monotonic() - began < (8 if presses == 2 else 30)
 
 
 @pytest.mark.usefixtures("stays_clean")
