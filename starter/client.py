@@ -33,6 +33,7 @@ from temporalio.common import SearchAttributeKey, WorkflowIDConflictPolicy, Work
 from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError
 
+from domain.errors import Unavailable
 from domain.identity import TASK_QUEUE, plan_workflow_id, task_workflow_id
 from domain.view import PlanView
 from starter.lines import PlanLine
@@ -85,7 +86,7 @@ class Temporal:
 
     @classmethod
     async def connect(cls, settings: Settings) -> Temporal:
-        """Raises Unavailable when Temporal does not answer within `CONNECT` seconds."""
+        """Raises Unavailable when the home's is down, or none answers within `CONNECT` seconds."""
         options = _options(settings)
         address = options["target_host"]
         try:
@@ -252,7 +253,10 @@ class Temporal:
 
 
 def _options(settings: Settings) -> dict[str, Any]:
-    """The arguments of `Client.connect`: the profile's, under what Watchbill's own settings say."""
+    """The arguments of `Client.connect`: the profile's, under what Watchbill's own settings say.
+
+    Raises Unavailable when nobody names an address and the home's own Temporal is down.
+    """
     options: dict[str, Any] = {}
     if settings.profile:
         from temporalio.envconfig import ClientConfig
@@ -262,5 +266,8 @@ def _options(settings: Settings) -> dict[str, Any]:
         options["target_host"] = settings.temporal_address
     if settings.temporal_namespace:
         options["namespace"] = settings.temporal_namespace
-    options.setdefault("target_host", DEFAULT_ADDRESS)
+    if "target_host" not in options:
+        if settings.down:
+            raise Unavailable(settings.down)
+        options["target_host"] = DEFAULT_ADDRESS
     return options

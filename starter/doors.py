@@ -5,30 +5,54 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
-from domain.errors import Superseded
+from domain.errors import Superseded, Unavailable
 from starter import graph
 from starter import settings as settings_
+from starter.copies import Copies
 from starter.exits import CommandFailed, Exit
+from starter.local import addresses
+from starter.local.service import module
 from starter.output import note, say
 from starter.settings import Settings
 
 
-def up(repositories: Mapping[str, Path]) -> Exit:
-    """Run the installation until a signal; with a stand-in GitHub where repositories are given for it."""
-    return asyncio.run(_up(settings_.load(), repositories))
+def up(sources: Mapping[str, Path]) -> Exit:
+    """Run the installation until a signal; with a stand-in GitHub where sources for it are given, or were once.
+
+    Raises AlreadyUp, whatever else is amiss, where it is up.
+    """
+    settings = settings_.load()
+    addresses.refuse_second(settings.home)
+    copies = Copies(settings.home)
+    if not sources and copies.remembered():
+        _tell_remembered(settings, copies.remembered())
+    return asyncio.run(_up(settings, copies, copies.of(sources) if sources else copies.remembered()))
 
 
-async def _up(settings: Settings, repositories: Mapping[str, Path]) -> Exit:
+def _tell_remembered(settings: Settings, names: Iterable[str]) -> None:
+    from starter.installing import credentials
+
+    say(f"This home was begun with a stand-in GitHub, which starts again as it was, with {', '.join(names)}.")
+    if credentials(settings):
+        note(
+            "The credentials for GitHub in the settings are not used here; for GitHub itself take another home: "
+            "WATCHBILL_HOME=PATH watchbill up"
+        )
+
+
+async def _up(settings: Settings, copies: Copies, given: Mapping[str, Path]) -> Exit:
     from starter.installing import installation
     from starter.local.installation import Local
 
-    async with Local(installation(settings, repositories), note) as local:
+    async with Local(installation(settings, given), note) as local:
+        if given:
+            copies.remember(given)
         found = local.addresses
         say(f"Temporal    {found.temporal}   its UI {found.ui}")
         say(f"webhooks    {found.webhooks}/webhooks/github")
@@ -41,13 +65,18 @@ async def _up(settings: Settings, repositories: Mapping[str, Path]) -> Exit:
 
 
 def become(door: str) -> NoReturn:
-    """Go on as the door's process, told what was found out here. CommandFailed without such a door."""
+    """Go on as the door's process, told what was found out here.
+
+    CommandFailed without such a door, Unavailable when the home's Temporal is down and no other is named.
+    """
     if find_spec(door) is None:
         raise CommandFailed(Exit.REFUSED, f"this version has no {door}; its runs need none")
+    settings = settings_.load()
+    if settings.down:
+        raise Unavailable(settings.down)
     sys.stdout.flush()
-    # -P: a folder of the door's name in the current directory is not what is meant.
-    command = [sys.executable, "-P", "-m", door]
-    os.execve(command[0], command, settings_.load().door_environment)  # noqa: S606 - to become it is the point
+    command = module(door)
+    os.execve(command[0], command, settings.door_environment)  # noqa: S606 - to become it is the point
 
 
 def migrate() -> Exit:

@@ -2,47 +2,39 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from starter.exits import CommandFailed, Exit
-from starter.local.installation import GitHub, Installation, StandIn
+from starter.local.installation import GitHub, Installation
+from starter.local.service import module
 from starter.settings import Settings
-from starter.sources import copy_of
 from starter.standin import environment_for_stand_in, stand_in
 
-WORKER = (sys.executable, "-P", "-m", "worker")
-WEBHOOKS = (sys.executable, "-P", "-m", "webhooks")
-"""The doors as processes. `-P`: a folder called `worker` in the current directory is not what is meant."""
+WORKER = module("worker")
+WEBHOOKS = module("webhooks")
+"""The doors as processes."""
 
 
-def installation(settings: Settings, repositories: Mapping[str, Path]) -> Installation:
-    """With the stand-in GitHub where repositories are given for it, else with the real one."""
+def installation(settings: Settings, copies: Mapping[str, Path]) -> Installation:
+    """With a stand-in GitHub where there are copies of repositories for it, else with the real one.
+
+    CommandFailed when the real one is meant and there are no credentials for it.
+    """
     told = settings.environment
     return Installation(
         home=settings.home,
         owner=settings.owner,
-        github=_stand_in(settings.home, repositories) if repositories else _github(settings),
-        environment=environment_for_stand_in(told) if repositories else told,
+        github=stand_in(settings.home, copies) if copies else _github(settings),
+        environment=environment_for_stand_in(told) if copies else told,
         store_url=told.get("WATCHBILL_STORE_URL", ""),
         worker=WORKER,
         webhooks=WEBHOOKS,
     )
 
 
-def _stand_in(home: Path, repositories: Mapping[str, Path]) -> StandIn:
-    copies = home / "stand-in-sources"
-    copies.mkdir(parents=True, exist_ok=True, mode=0o700)
-    found = {}
-    for name, source in repositories.items():
-        copy = copies / f"{name.replace('/', '+')}.git"
-        # What the stand-in has already stays as it is, and so does the copy that it was made from.
-        found[name] = copy if copy.exists() else copy_of(source, copy)
-    return stand_in(home, found)
-
-
-def _github(settings: Settings) -> GitHub:
+def credentials(settings: Settings) -> GitHub | None:
+    """GitHub as the settings name it; None when they name no credentials for it."""
     told = settings.environment
     github = GitHub(
         api=told.get("WATCHBILL_GITHUB_API", "https://api.github.com"),
@@ -51,7 +43,12 @@ def _github(settings: Settings) -> GitHub:
         token_file=told.get("WATCHBILL_GITHUB_TOKEN_FILE", ""),
         webhook_secret_file=told.get("WATCHBILL_WEBHOOK_SECRET_FILE", ""),
     )
-    if not (github.app_id and github.app_key_file) and not github.token_file:
+    return github if (github.app_id and github.app_key_file) or github.token_file else None
+
+
+def _github(settings: Settings) -> GitHub:
+    github = credentials(settings)
+    if github is None:
         raise CommandFailed(
             Exit.USAGE,
             "there are no credentials for GitHub; set WATCHBILL_GITHUB_APP_ID and "

@@ -19,7 +19,9 @@ class Settings:
     """Where things are and whose they are.
 
     `temporal_address` and `temporal_namespace` are empty where a Temporal profile says them; `profile`
-    then, and wherever TEMPORAL_* variables are set, adds TLS and the API key. `store_url` may hold a
+    then, and wherever TEMPORAL_* variables are set, adds TLS and the API key. `down` says why the home's own
+    Temporal does not answer, where no other is named: whoever is at the usual address is not meant then, and
+    `temporal_address` is empty. `store_url` may hold a
     password: do not show it. `environment` is what the doors inherit.
     """
 
@@ -29,6 +31,7 @@ class Settings:
     temporal_namespace: str
     store_url: str = field(repr=False)
     profile: bool = False
+    down: str = ""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -62,10 +65,11 @@ def load(environment: Mapping[str, str] = os.environ) -> Settings:
         up = addresses.read(home)
         address = up.temporal if up else ""
         profile = not address and _profile_file(environment).exists()
+    down = "" if address else addresses.why_down(home)
     if not profile:
-        address, namespace = address or DEFAULT_ADDRESS, namespace or "default"
+        address, namespace = address or ("" if down else DEFAULT_ADDRESS), namespace or "default"
     store_url = environment.get("WATCHBILL_STORE_URL") or f"sqlite:///{home / 'graph.db'}"
-    return Settings(home, owner, address, namespace, store_url, profile, dict(environment))
+    return Settings(home, owner, address, namespace, store_url, profile, down, dict(environment))
 
 
 def debugging(environment: Mapping[str, str] = os.environ) -> bool:

@@ -21,12 +21,13 @@ def up(
 
     That is Temporal with its UI, a worker and the webhooks door. Processes that die are started again.
     GitHub's credentials come from WATCHBILL_GITHUB_* variables; with --stand-in no account is needed and
-    nothing leaves this machine.
+    nothing leaves this machine. A home that was begun with --stand-in keeps to it: without the option the
+    same stand-in starts again.
     """
-    repositories = dict(map(_repository, stand_in or ()))
+    sources = dict(map(_repository, stand_in or ()))
     from starter import doors
 
-    return doors.up(repositories)
+    return doors.up(sources)
 
 
 def worker() -> Exit:

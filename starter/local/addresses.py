@@ -1,7 +1,8 @@
 """Where a local installation listens, written down so that other commands find it.
 
 `<home>/up.json` counts only while somebody holds the lock beside it: after a kill -9 the file is
-still there, but the lock is free, and the file is stale.
+still there, but the lock is free, and the file is stale. The lock's file stays for good, and so tells a home
+whose installation is down from one that never had any.
 """
 
 from __future__ import annotations
@@ -40,18 +41,33 @@ def read(home: Path) -> Addresses | None:
     """The addresses of what is up in this home; None when nothing is, or not yet."""
     try:
         written = json.loads((home / "up.json").read_bytes())
-        descriptor = os.open(home / "up.lock", os.O_RDONLY | os.O_CLOEXEC)
     except (OSError, ValueError):
         return None
-    try:
-        if _lock(descriptor, fcntl.LOCK_SH):
-            return None
-    finally:
-        os.close(descriptor)
+    if not _held(home):
+        return None
     names = {field.name for field in fields(Addresses)}
     if not isinstance(written, dict) or not names <= written.keys():
         return None
     return Addresses(**{name: written[name] for name in names})
+
+
+def why_down(home: Path) -> str:
+    """Why nothing answers in a home that has had an installation; empty where one is up, or never was."""
+    match _held(home):
+        case None:
+            return ""
+        case False:
+            return (
+                f"Nothing is up in this home ({home}); start it with: watchbill up; or say where another Temporal "
+                "is in WATCHBILL_TEMPORAL_ADDRESS"
+            )
+    return "" if read(home) else _just_moving(home)
+
+
+def refuse_second(home: Path) -> None:
+    """Raises AlreadyUp when the installation in this home is up, or just starting or ending."""
+    if _held(home):
+        raise AlreadyUp(_already_up(home))
 
 
 class Claim:
@@ -69,7 +85,7 @@ class Claim:
         self._file.unlink(missing_ok=True)
 
     def _taken(self) -> bool:
-        # `read` holds the lock for a moment to see whether it is free, so one refusal proves nothing.
+        # Whoever asks holds the lock for a moment to see whether it is free, so one refusal proves nothing.
         for _ in range(10):
             if _lock(self._descriptor, fcntl.LOCK_EX):
                 return True
@@ -96,6 +112,18 @@ class Claim:
             os.close(self._descriptor)
 
 
+def _held(home: Path) -> bool | None:
+    """Whether somebody runs the installation in this home; None when nobody ever did."""
+    try:
+        descriptor = os.open(home / "up.lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return not _lock(descriptor, fcntl.LOCK_SH)
+    finally:
+        os.close(descriptor)
+
+
 def _lock(descriptor: int, kind: int) -> bool:
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
@@ -107,8 +135,13 @@ def _lock(descriptor: int, kind: int) -> bool:
 def _already_up(home: Path) -> str:
     addresses = read(home)
     if addresses is None:
-        return f"Another watchbill up is just starting or ending in {home}; try again in a moment."
+        return _just_moving(home)
+    github = f", with a stand-in GitHub at {addresses.github}" if addresses.github else ""
     return (
-        f"Watchbill is already up in {home}: Temporal at {addresses.temporal}, its UI at {addresses.ui}. "
+        f"Watchbill is already up in {home}: Temporal at {addresses.temporal}, its UI at {addresses.ui}{github}. "
         f"End it with: kill {addresses.pid}"
     )
+
+
+def _just_moving(home: Path) -> str:
+    return f"A watchbill up is just starting or ending in {home}; try again in a moment"

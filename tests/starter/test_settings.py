@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic_core import PydanticUndefined
 
+from domain.errors import Unavailable
 from starter.exits import CommandFailed
 from starter.local.addresses import Addresses, Claim
 from starter.settings import DEFAULT_ADDRESS, load
@@ -31,9 +32,39 @@ def test_what_is_up_in_the_home_is_found(tmp_path):
     claim = Claim(tmp_path)
     claim.write(UP)
     environment = {"WATCHBILL_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
-    assert load(environment).temporal_address == UP.temporal
+    assert (load(environment).temporal_address, load(environment).down) == (UP.temporal, "")
     claim.release()
-    assert load(environment).temporal_address == DEFAULT_ADDRESS
+
+
+def test_a_home_that_never_had_an_installation_is_served_by_whoever_is_at_the_usual_address(tmp_path):
+    settings = load({"WATCHBILL_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)})
+    assert (settings.temporal_address, settings.down) == (DEFAULT_ADDRESS, "")
+
+
+def test_a_home_whose_installation_is_down_has_nothing_to_do_with_whoever_is_at_the_usual_address(tmp_path):
+    environment = {"WATCHBILL_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    claim = Claim(tmp_path)
+    assert "just starting or ending" in load(environment).down
+    claim.write(UP)
+    crashed = (tmp_path / "up.json").read_text()
+    claim.release()
+    for _ in ("ended", "crashed"):
+        settings = load(environment)
+        assert settings.temporal_address == ""
+        assert f"Nothing is up in this home ({tmp_path})" in settings.down
+        (tmp_path / "up.json").write_text(crashed)
+    named = load({**environment, "WATCHBILL_TEMPORAL_ADDRESS": DEFAULT_ADDRESS})
+    assert (named.temporal_address, named.down) == (DEFAULT_ADDRESS, "")
+
+
+def test_a_profile_that_names_an_address_counts_before_a_home_that_is_down(tmp_path):
+    from starter.client import _options
+
+    Claim(tmp_path).release()
+    environment = {"WATCHBILL_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    assert _options(load({**environment, "TEMPORAL_ADDRESS": "cloud.acme:7233"}))["target_host"] == "cloud.acme:7233"
+    with pytest.raises(Unavailable, match="Nothing is up in this home"):
+        _options(load({**environment, "TEMPORAL_NAMESPACE": "shop"}))
 
 
 def test_the_environments_word_counts_before_what_is_up(tmp_path):
