@@ -111,10 +111,19 @@ def run_command(arguments: Sequence[str]) -> int:
         try:
             code: int | None = app(list(arguments), prog_name="watchbill", standalone_mode=False)
         except TyperException as error:
-            if json:
-                raise CommandFailed(Exit.USAGE, error.format_message()) from error
-            error.show()  # type: ignore[attr-defined]  # every error of the command line's parser shows itself
-            return Exit.USAGE
+            if not arguments:
+                error.show()  # type: ignore[attr-defined]  # with nothing typed it shows the help
+                return Exit.USAGE
+            raise CommandFailed(Exit.USAGE, _mistyped(error, arguments[0])) from error
         return code
 
     return guarded(command, json=json)
+
+
+def _mistyped(error: TyperException, typed: str) -> str:
+    """What the parser found wrong, and where it says how it is typed, in one sentence."""
+    # The second word in front is pydantic's, which the parser asks about values.
+    found = " ".join(error.format_message().split()).replace("Value error, ", "").rstrip(".")
+    known = any(typed == command.__name__ for command in COMMANDS)
+    command = f"watchbill {typed}" if known else "watchbill"
+    return f"{found}{'' if found.endswith('?') else ';'} `{command} --help` says how"

@@ -49,20 +49,20 @@ async def _decide(settings: Settings, decision: Decision, name: str, json: bool)
     except Unseen:
         view = None
     if view is not None:
-        decision = replace(decision, names=decision.names or what_it_answers(decision, view))
+        decision = replace(decision, names=what_it_answers(decision, view))
     return tell(name, await temporal.decide(decision, settings.owner), json)
 
 
 def what_it_answers(decision: Decision, view: PlanView) -> str:
-    """What a decision on a task names when the person did not say.
+    """What a decision on a task names: what the person said, with a commit in full, else what stands open.
 
     NotFound when the plan has no such task.
     """
     if decision.ordinal is None:
-        return ""
+        return decision.names
     task = next((each for each in view.tasks if each.ordinal == decision.ordinal), None)
     if task is None:
         raise NotFound(f"{view.slug} has no task {decision.ordinal}; it has {len(view.tasks)}")
     if decision.kind is DecisionKind.APPROVE and task.state == TaskState.IN_REVIEW:
-        return task.head_sha
-    return task.question_id if decision.kind in _ANSWERING else ""
+        return task.head_sha if task.head_sha.startswith(decision.names) else decision.names
+    return decision.names or (task.question_id if decision.kind in _ANSWERING else "")

@@ -40,7 +40,11 @@ def _prose(docstring: str) -> str:
 
 
 def _usage(command: Any) -> str:
-    arguments = [each.metavar for each in command.params if each.param_type_name == "argument"]
+    arguments = [
+        each.metavar if each.required else f"[{each.metavar}]"
+        for each in command.params
+        if each.param_type_name == "argument"
+    ]
     return "    " + " ".join(("watchbill", command.name, "[OPTIONS]", *arguments))
 
 
@@ -48,7 +52,8 @@ def _parameter(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
         return f"- `{parameter.metavar}`: {parameter.help}"
     value = "" if parameter.is_flag else f" {parameter.metavar}"
-    return f"- `{', '.join(parameter.opts)}{value}`: {parameter.help}"
+    default = "" if parameter.is_flag or parameter.default in (None, "") else f" Default: {parameter.default}."
+    return f"- `{', '.join(parameter.opts)}{value}`: {parameter.help}{default}"
 
 
 if __name__ == "__main__":

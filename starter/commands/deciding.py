@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
 
-from starter.exits import Exit
+from starter.exits import CommandFailed, Exit
 from starter.options import Json, Plan, PlanOrTask, Task
 
 Note = Annotated[str, typer.Option("--note", metavar="TEXT", help="Why; it is recorded, and the next run reads it.")]
@@ -37,7 +38,10 @@ def approve(
     task: Task,
     sha: Annotated[
         str,
-        typer.Option(metavar="SHA", help="The commit that is meant; the pull request's head when not given."),
+        typer.Option(
+            metavar="SHA",
+            help="The commit that is meant, or the first 7 or more of it; the pull request's head when not given.",
+        ),
     ] = "",
     question: Question = "",
     note: Note = "",
@@ -48,7 +52,11 @@ def approve(
     That is its pull request's commit, to be merged, or what it asks to be let through. An approval is for
     one commit: when somebody pushes another one, it approves nothing.
     """
-    return _decide("approve", task, json, names=sha or question, text=note)
+    if sha and question:
+        raise CommandFailed(Exit.USAGE, "--sha means a commit and --question a question; give one of them")
+    if sha and not re.fullmatch(r"[0-9a-fA-F]{7,40}", sha):
+        raise CommandFailed(Exit.USAGE, f"{sha!r} is no commit: at least 7 of 0-9 and a-f are needed")
+    return _decide("approve", task, json, names=sha.lower() or question, text=note)
 
 
 def answer(

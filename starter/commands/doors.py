@@ -48,7 +48,7 @@ def webhooks() -> Exit:
 
 
 def relay() -> Exit:
-    """Run the relay, which agents reach.
+    """Run the relay that agents reach; this version has none.
 
     Runs of the `shell` runtime need none.
     """

@@ -44,7 +44,7 @@ def receipts(
 def audit(
     plan: Annotated[
         str,
-        typer.Argument(metavar="[PLAN]", help="A plan's file, slug or id; the whole store when not given."),
+        typer.Argument(metavar="PLAN", help="A plan's file, slug or id; the whole store when not given."),
     ] = "",
     seal: Annotated[
         Path | None,

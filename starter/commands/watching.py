@@ -14,7 +14,7 @@ from starter.until import Until
 def status(
     plan: Annotated[
         str,
-        typer.Argument(metavar="[PLAN]", help="A plan's file, slug or id; every plan of yours when not given."),
+        typer.Argument(metavar="PLAN", help="A plan's file, slug or id; every plan of yours when not given."),
     ] = "",
     wait: Annotated[bool, typer.Option("--wait", help="First wait until it has ended or a person is needed.")] = False,
     json: Json = False,
@@ -34,7 +34,12 @@ def status(
 
 def watch(
     plan: Plan,
-    since: Annotated[int | None, typer.Option(min=0, metavar="SEQ", help="Tell what came after this receipt.")] = None,
+    since: Annotated[
+        int | None,
+        typer.Option(
+            min=0, metavar="SEQ", help="Tell what came after this receipt; where the last watch stopped when not given."
+        ),
+    ] = None,
     from_start: Annotated[bool, typer.Option("--from-start", help="Tell everything that is still told.")] = False,
     until: Annotated[
         Until,

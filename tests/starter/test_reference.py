@@ -35,3 +35,23 @@ def test_every_command_says_in_its_help_what_to_type(watchbill):
         done = watchbill(command.__name__, "--help")
         assert all(f"    {example}\n" in done.stdout for example in examples)
     assert all(COMMANDS.values())
+
+
+def test_what_may_be_left_out_is_in_brackets_and_its_default_is_said(watchbill):
+    assert watchbill("status", "--help").stdout.startswith("Usage: watchbill status [OPTIONS] [PLAN]\n")
+    assert "    watchbill status [OPTIONS] [PLAN]\n" in page()
+    assert "    watchbill watch [OPTIONS] PLAN\n" in page()
+    assert "when a person is needed. Default: ended.\n" in page()
+    assert "`--wait`: First wait until it has ended or a person is needed.\n" in page()
+
+
+MACHINES_READ = (
+    "check", "submit", "confirm", "status", "watch", "pause", "resume", "approve", "answer", "retry", "cancel",
+    "archive", "report", "receipts", "audit", "doctor",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MACHINES_READ)
+def test_what_machines_read_has_json(name):
+    group: Any = typer.main.get_command(app)
+    assert "--json" in [option for each in group.commands[name].params for option in each.opts]
