@@ -122,7 +122,7 @@ def run_command(arguments: Sequence[str]) -> int:
 
 def _mistyped(error: TyperException, typed: str) -> str:
     """What the parser found wrong, and where it says how it is typed, in one sentence."""
-    # The second word in front is pydantic's, which the parser asks about values.
+    # `Value error` is pydantic's word, which the parser asks about values.
     found = " ".join(error.format_message().split()).replace("Value error, ", "").rstrip(".")
     known = any(typed == command.__name__ for command in COMMANDS)
     command = f"watchbill {typed}" if known else "watchbill"

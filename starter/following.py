@@ -1,18 +1,23 @@
-"""Following a plan from a cursor: what is new, what is missing, what waits, and the end."""
+"""Following a plan from a cursor: what is new, missing, waits or is tried again, and the end."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from domain.errors import Unavailable
 from domain.view import Happening, PlanView
 from starter.hints import Waiting, waiting
+from starter.retrying import Retry
 from starter.until import Until
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.3, 2.0
 """Seconds between two looks: the first as long as something happens, the last when nothing does."""
+
+
+QUIET = 8
+"""After so many looks without news, and then again, it is asked what is tried again: about every 15 seconds."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,11 @@ class Over:
     view: PlanView
 
 
-News = Happening | Missing | Trouble | Waiting | Over
+News = Happening | Missing | Trouble | Waiting | Retry | Over
+
+
+async def nothing(_view: PlanView) -> Sequence[Retry]:
+    return ()
 
 
 async def follow(
@@ -45,14 +54,17 @@ async def follow(
     since: int,
     until: Until,
     pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    retried: Callable[[PlanView], Awaitable[Sequence[Retry]]] = nothing,
 ) -> AsyncIterator[News]:
     """What is new since the receipt `since`, until the plan is over. The first look may raise.
 
     Later on, a Temporal that is away is waited for. Nothing is told twice: a look that lags behind an
-    earlier one (a workflow's after the store's) has no news.
+    earlier one (a workflow's after the store's) has no news; and a step that is tried again is told once,
+    however often it fails in the same way.
     """
     view: PlanView | None = None
     cursor, asked, wait, away = since, frozenset[Waiting](), FIRST_PAUSE, False
+    quiet, known = 0, frozenset[tuple[int, str, str]]()
     while True:
         try:
             view = await look()
@@ -75,6 +87,13 @@ async def follow(
         if view.ended or (until is Until.PERSON and waits):
             yield Over(view)
             return
+        quiet = 0 if news else quiet + 1
+        if quiet and quiet % QUIET == 0:
+            failing = {(each.task, each.step, each.failure): each for each in await retried(view)}
+            for key, each in failing.items():
+                if key not in known:
+                    yield each
+            known = frozenset(failing)
         wait = FIRST_PAUSE if news else min(wait * 1.5, LONGEST_PAUSE)
         await pause(wait)
 

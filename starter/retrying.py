@@ -6,11 +6,10 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from temporalio.api.enums.v1 import PendingActivityState
-
 from domain.errors import NotFound, Unavailable
 from domain.task import SLOTTED, TaskState
 from domain.view import PlanView, TaskView
+from starter.output import one_line
 
 if TYPE_CHECKING:
     from temporalio.api.workflow.v1 import PendingActivityInfo
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
 AT_ONCE = 20
 """How many tasks are asked about, all at the same time; those at work come before those in review."""
-
-_STARTED = PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
 
 
 @dataclass(frozen=True)
@@ -32,6 +29,11 @@ class Retry:
     attempt: int
     failure: str
     next_try: str
+
+    @property
+    def text(self) -> str:
+        due = f"next try at {self.next_try}" if self.next_try else "tried right now"
+        return f"{self.step}, attempt {self.attempt}: {one_line(self.failure)}; {due}"
 
 
 async def retries(temporal: Temporal, view: PlanView) -> tuple[Retry, ...]:
@@ -53,12 +55,18 @@ async def _retries_of(temporal: Temporal, task: TaskView) -> list[Retry]:
 
 def _alive(step: PendingActivityInfo) -> bool:
     """Whether this attempt has been heard of: a run that is watched again has no trouble any more."""
-    return step.state == _STARTED and step.last_heartbeat_time.ToNanoseconds() > step.last_started_time.ToNanoseconds()
+    return _tried_now(step) and step.last_heartbeat_time.ToNanoseconds() > step.last_started_time.ToNanoseconds()
+
+
+def _tried_now(step: PendingActivityInfo) -> bool:
+    from temporalio.api.enums.v1 import PendingActivityState
+
+    return step.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
 
 
 def _retry(ordinal: int, step: PendingActivityInfo) -> Retry:
     due = step.next_attempt_schedule_time
-    waits = step.state != _STARTED and due.ToNanoseconds()
+    waits = not _tried_now(step) and due.ToNanoseconds()
     return Retry(
         task=ordinal,
         step=step.activity_type.name.replace("_", " "),

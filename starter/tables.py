@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
@@ -18,9 +17,7 @@ from domain.wording import counted
 from starter.hints import Waiting, waiting
 from starter.lines import PlanLine
 from starter.output import clean, columns, in_full, one_line
-
-if TYPE_CHECKING:
-    from starter.retrying import Retry
+from starter.retrying import Retry
 
 _COLOURS = {
     "merged": "green",
@@ -64,9 +61,7 @@ def show_plan(view: PlanView, retries: Iterable[Retry] = ()) -> None:
         if task.reason and task.state in (TaskState.FAILED, TaskState.CLOSED):
             _print_in_full(f"#{task.ordinal} {task.state}:", task.reason)
     for each in retries:
-        due = f"next try at {each.next_try}" if each.next_try else "tried right now"
-        said = f"{each.step}, attempt {each.attempt}: {one_line(each.failure)}; {due}"
-        _print_in_full(f"#{each.task} waiting:", said)
+        _print_in_full(f"#{each.task} waiting:", each.text)
     show_waiting(waiting(view))
     chain = f"{counted(view.seq, 'receipt')}, {view.head[:12]}"
     _print(Text(f"{summary(view)}. Runs are {view.confinement}. {chain}.", "dim"))

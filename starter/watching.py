@@ -8,7 +8,6 @@ import signal
 from collections.abc import Sequence
 from dataclasses import asdict
 from types import FrameType
-from typing import TYPE_CHECKING
 
 from domain.view import Happening, PlanView
 from starter import listing
@@ -20,11 +19,9 @@ from starter.hints import Waiting, all_merged, waiting
 from starter.looking import Lookout
 from starter.names import plan_named
 from starter.output import in_full, note, one_line, say, say_json
+from starter.retrying import Retry, retries
 from starter.settings import Settings
 from starter.until import Until
-
-if TYPE_CHECKING:
-    from starter.retrying import Retry
 
 
 def status(name: str, *, wait: bool, json: bool) -> Exit:
@@ -75,20 +72,18 @@ async def _over(lookout: Lookout) -> PlanView:
 async def _retries(lookout: Lookout, view: PlanView) -> Sequence[Retry]:
     if lookout.temporal is None:
         return ()
-    from starter.retrying import retries
-
     return await retries(lookout.temporal, view)
 
 
-def show(view: PlanView, json: bool, retries: Sequence[Retry] = ()) -> None:
+def show(view: PlanView, json: bool, retrying: Sequence[Retry] = ()) -> None:
     """A plan, for whoever asked, with what is tried again in it."""
     if json:
         derived = {"needs_person": view.needs_person, "ended": view.ended, "waiting": waiting(view)}
-        say_json({**asdict(view), **derived, "retrying": retries})
+        say_json({**asdict(view), **derived, "retrying": retrying})
     else:
         from starter.tables import show_plan
 
-        show_plan(view, retries)
+        show_plan(view, retrying)
 
 
 def watch(name: str, since: int | None, until: Until, *, json: bool) -> Exit:
@@ -128,7 +123,7 @@ class _CtrlC:
 async def _watch(lookout: Lookout, cursor: Cursor, since: int, until: Until, json: bool) -> Exit:
     """Tell the news of a plan as they come, and keep the cursor. The exit code says how it ended."""
     ctrl_c = _CtrlC()
-    async for news in follow(lookout.look, since, until):
+    async for news in follow(lookout.look, since, until, retried=lambda view: _retries(lookout, view)):
         with ctrl_c:
             _tell_machine(news) if json else tell_person(news)
             if isinstance(news, Happening):
@@ -154,6 +149,8 @@ def tell_person(news: News) -> None:
                 say(line)
             for command in news.commands:
                 say(f"           {command}")
+        case Retry():
+            say(f"       task {news.task} waits: {news.text}")
         case Trouble():
             note(f"{news.message}; waiting for it" if news.message else "it answers again")
         case Over():

@@ -50,7 +50,8 @@ def watch(
     """Tell what happens in a plan until its end, a line at a time.
 
     A later watch goes on where the last one stopped. A server that restarts meanwhile is waited for.
-    With --json each line is one object with a `kind`: happening, missing, waiting, trouble or over.
+    When nothing happens for a while, it tells which step of a task failed and is tried again. With --json
+    each line is one object with a `kind`: happening, missing, waiting, retry, trouble or over.
     """
     from starter import watching
 

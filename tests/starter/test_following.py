@@ -8,8 +8,9 @@ import pytest
 
 from domain.errors import NotFound, Unavailable
 from domain.view import Happening, PlanView, TaskView
-from starter.following import Missing, Over, Trouble, follow
+from starter.following import QUIET, Missing, Over, Trouble, follow
 from starter.hints import Waiting
+from starter.retrying import Retry
 from starter.until import Until
 from starter.watching import tell_person
 
@@ -97,6 +98,32 @@ async def test_a_question_is_told_once_and_again_when_it_is_another():
         at(1, tasks=(ASKS,)), at(1, tasks=(ASKS,)), at(2, tasks=(other,)), at(3, tasks=(other,), state="completed")
     )
     assert [each.text for each in news if isinstance(each, Waiting)] == ["Which name?", "And which path?"]
+
+
+async def test_a_step_that_is_tried_again_is_told_once_nothing_happens_any_more():
+    failing = Retry(1, "open pull request", 2, "GitHub does not answer", "2026-01-01T00:00:00+00:00")
+    answers = [(failing,), (replace(failing, attempt=3),), (replace(failing, attempt=4, failure="another"),), ()]
+
+    async def retried(view):
+        return answers.pop(0)
+
+    look, pause, _ = looks(*[at(1)] * (4 * QUIET + 1), at(2, state="completed"))
+    news = [news async for news in follow(look, 0, Until.ENDED, pause, retried)]
+    assert [each.failure for each in news if isinstance(each, Retry)] == ["GitHub does not answer", "another"]
+    assert answers == []
+
+
+async def test_while_something_happens_nobody_asks_what_is_tried_again():
+    async def retried(view):
+        raise AssertionError
+
+    look, pause, _ = looks(*(at(n) for n in range(1, 3 * QUIET)), at(99, state="completed"))
+    assert isinstance([news async for news in follow(look, 0, Until.ENDED, pause, retried)][-1], Over)
+
+
+def test_a_watch_tells_a_retry_in_one_line(capsys):
+    tell_person(Retry(2, "push branch", 7, "the host\nis gone", ""))
+    assert capsys.readouterr().out == "       task 2 waits: push branch, attempt 7: the host is gone; tried right now\n"
 
 
 async def test_who_waits_for_a_person_stops_when_one_is_needed():
