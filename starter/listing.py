@@ -32,7 +32,7 @@ async def list_plans(settings: Settings) -> Listed:
     trouble = where = ""
     try:
         temporal = await Temporal.connect(settings)
-        where = temporal.address
+        where = f"at {temporal.address}"
         if plans := await temporal.plans(settings.owner):
             return Listed(plans, where)
     except Unavailable as error:
@@ -43,4 +43,4 @@ async def list_plans(settings: Settings) -> Listed:
         if trouble:
             raise neither(trouble, unreadable) from None
         return Listed((), where)
-    return Listed(kept, "the store" if kept or trouble else where, trouble)
+    return Listed(kept, "in the store" if kept or trouble else where, trouble)

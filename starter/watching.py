@@ -45,7 +45,7 @@ async def _list(settings: Settings, json: bool) -> Exit:
 
         show_plans(listed.plans)
     else:
-        say(f"{settings.owner} has no plans at {listed.where}; publish one with `watchbill submit FILE`")
+        say(f"{settings.owner} has no plans {listed.where}; publish one with `watchbill submit FILE`")
     return Exit.DONE
 
 

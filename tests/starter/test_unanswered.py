@@ -77,7 +77,7 @@ def test_without_temporal_the_store_lists_the_plans_and_that_is_said(watchbill, 
     assert (line["state"], line["needs_person"]) == ("awaiting_confirmation", True)
     assert datetime.fromisoformat(line["started"]).tzinfo is not None
     nobodys = watchbill("status", WATCHBILL_STORE_URL=published_graph, WATCHBILL_OWNER="ada")
-    assert nobodys.stdout.startswith("ada has no plans at the store")
+    assert nobodys.stdout.startswith("ada has no plans in the store")
 
 
 def test_a_temporal_that_lists_no_plans_leaves_the_word_to_the_store(watchbill, idle_temporal, published_graph):
