@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -69,10 +69,13 @@ class Workspaces:
             return
         mirror = Mirror(self.home, task.repository)
         if run.role is Role.CHECK:
-            # What our own run made is here; what somebody else pushed may not be yet.
-            if not await in_thread(mirror.has, task.head_sha):
+            tree = workspace_of(self.home, run)
+            try:
+                await in_thread(mirror.checkout, tree, task.head_sha)
+            except NotFound:
+                # What our own run made is here; what somebody else pushed may not be yet.
                 await self._fetch(mirror, task)
-            await in_thread(mirror.checkout, workspace_of(self.home, run), task.head_sha)
+                await in_thread(mirror.checkout, tree, task.head_sha)
             self._write_prepared(run, Prepared(task.head_sha, task.base_sha))
             return
         heads = await self._fetch(mirror, task)
@@ -149,8 +152,9 @@ class Workspaces:
         for tree in sorted(folder.glob("check-*")):
             await in_thread(mirror.discard_checkout, tree)
         owner = self._owner_of(folder / "author")
-        if owner and mirror.preserved(task_id, owner) is not None:
-            await in_thread(mirror.discard, folder / "author", task_id=task_id, run_id=owner)
+        if owner:
+            with suppress(NotFound):
+                await in_thread(mirror.discard, folder / "author", task_id=task_id, run_id=owner)
 
     async def _fetch(self, mirror: Mirror, task: TaskFacts) -> dict[str, str | None]:
         async with self._remote(task) as (url, auth):
@@ -185,10 +189,11 @@ class Workspaces:
         if owner and owner != run.id:
             if isinstance(RunFolder(self.home / "runs" / owner).status(), Live):
                 raise Unavailable(f"run {owner} still lives in {tree}")
-            if mirror.preserved(run.task_id, owner) is not None:
+            try:
                 mirror.discard(tree, task_id=run.task_id, run_id=owner)
-            elif tree.exists():
-                tree.rename(tree.with_name(f"left-by-{owner}"))
+            except NotFound:
+                if tree.exists():
+                    tree.rename(tree.with_name(f"left-by-{owner}"))
         elif owner == run.id:
             # Cut by an attempt of this very run that died before it said so; nobody has worked in it.
             mirror.discard_checkout(tree)

@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from domain.errors import NotFound, WatchbillError
+from domain.errors import NotFound
 from domain.identity import digest
 from domain.pull import Push, PushKind
 from forge import workspace
@@ -118,13 +118,13 @@ class Mirror:
         return self._together(lambda lock: refs(self.path, lock, ref).get(ref))
 
     def discard(self, directory: Path, *, task_id: str, run_id: str) -> str:
-        """Delete a workspace whose last run is preserved; WatchbillError when it is not, and all stays.
+        """Delete a workspace whose last run is preserved; NotFound when it is not, and all stays.
 
         Answers what could not be deleted, in a sentence, or nothing. What `Work.faults` names is not
         in the preserved commit: whoever discards has seen them.
         """
         if self.preserved(task_id, run_id) is None:
-            raise WatchbillError(f"the work of {run_id} is not preserved, so {directory} stays")
+            raise NotFound(f"the work of {run_id} is not preserved, so {directory} stays")
         return workspace.remove(directory)
 
     def discard_checkout(self, directory: Path) -> str:

@@ -13,7 +13,12 @@ from pathlib import Path
 from forge.aside import beside, delete
 from forge.git import refs, run
 
-_AGENT_CONFIG = """\
+_CONFIG = """\
+[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = false
+\tlogallrefupdates = true
 [user]
 \tname = Watchbill agent
 \temail = agent@watchbill.invalid
@@ -70,20 +75,29 @@ def _occupied(directory: Path) -> bool:
 def _clone(
     clone: Path, mirror: Path, held: tuple[int, ...], *, head: str, branches: Mapping[str, str], start: str
 ) -> None:
-    """Four git processes: this is what every run waits for, and a fetch alone takes six."""
-    clone.mkdir()
-    run(clone, "init", "--quiet", "--template=", env={"GIT_DIR": ".git"}, held=held)
+    """Two git processes, and one more where there are tags: every run waits for this, and `git clone` takes six."""
     git_dir = clone / ".git"
-    own = {**refs(mirror, held[0], f"--merged={start}", "refs/tags"), **branches}
+    for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags"):
+        (git_dir / folder).mkdir(parents=True)
+    (git_dir / "config").write_text(_CONFIG)
+    tags = refs(mirror, held[0], f"--merged={start}", "refs/tags") if _has_tags(mirror) else {}
+    own = {**tags, **branches}
     wanted = "".join(f"{sha}\n" for sha in {start, *own.values()}).encode()
     pack = ("pack-objects", "--quiet", "--revs", "--delta-base-offset", str(git_dir / "objects/pack/pack"))
     run(mirror, *pack, input=wanted, held=held, config=_NO_FSYNC)
     listed = "".join(f"{own[name]} {name}\n" for name in sorted(own))
     (git_dir / "packed-refs").write_text(listed, "utf-8", "surrogateescape")
     (git_dir / "HEAD").write_text(f"{head}\n")
-    with (git_dir / "config").open("a") as config:
-        config.write(_AGENT_CONFIG)
     run(git_dir, "reset", "--quiet", "--hard", env={"GIT_WORK_TREE": str(clone)}, held=held, config=_NO_FSYNC)
+
+
+def _has_tags(mirror: Path) -> bool:
+    """Whether the repository may have a tag; it is ours, and keeps its refs in files."""
+    try:
+        packed = (mirror / "packed-refs").read_bytes()
+    except FileNotFoundError:
+        packed = b""
+    return b" refs/tags/" in packed or any(path.is_file() for path in (mirror / "refs/tags").rglob("*"))
 
 
 _NO_FSYNC = {"core.fsync": "none"}
