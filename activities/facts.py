@@ -31,6 +31,11 @@ from signing.seals import Head, seal
 from store import decisions, dispatch, moves, publication, receipts, runs, seals, tasks, views
 from store.database import Store
 
+whole = activity.defn(no_thread_cancel_exception=True)
+"""An activity in a thread that is never broken off. When one is given up, the SDK would raise an exception at
+whatever its thread is doing; between taking the store's lock and holding it, that leaves the lock taken for good.
+Nobody waits for what it answers then, and a repeat finds what it wrote."""
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -46,20 +51,20 @@ class Facts:
     incarnation: int
     signer: Signer
 
-    @activity.defn
+    @whole
     def publish(self, order: PublishTo) -> Reply:
         """Write a document down as a proposed revision. The same text again answers that it is there."""
         spec = parse(order.publish.text, file_name=order.publish.file_name)
         with self.store.write() as connection:
             return publication.publish(connection, order, spec, self.incarnation)
 
-    @activity.defn
+    @whole
     def decide(self, order: Decide) -> Reply:
         """Write a person's decision down and make its moves. Repeated, it answers the first receipt."""
         with self.store.write() as connection:
             return decisions.decide(connection, order.decision, order.at, self.incarnation)
 
-    @activity.defn
+    @whole
     def look_at_plan(self, ref: PlanRef) -> PlanView | None:
         """The plan as it stands, completed if its last box has ended; None if it was never published.
 
@@ -80,13 +85,13 @@ class Facts:
                 seals.keep_seal(connection, view.plan_id, view.seq, token)
         return view
 
-    @activity.defn
+    @whole
     def load_task(self, task_id: str) -> TaskFacts:
         """Everything a task's workflow goes by. A read."""
         with self.store.read() as connection:
             return _facts_of(connection, task_id)
 
-    @activity.defn
+    @whole
     def begin_run(self, order: BeginRun) -> RunFacts:
         """Write down that a run begins, on this host. Its number comes from the graph.
 
@@ -96,13 +101,13 @@ class Facts:
         with self.store.write() as connection:
             return runs.begin(connection, order, self.keeper, self.incarnation)
 
-    @activity.defn
+    @whole
     def recorded_end(self, run_id: str) -> RunEnd:
         """How a run ended, as the graph has it. A read."""
         with self.store.read() as connection:
             return runs.recorded_end(connection, tasks.load_run(connection, run_id))
 
-    @activity.defn
+    @whole
     def ask_about_host(self, question: AskAboutHost) -> HostVerdict:
         """Whether to go on waiting for a silent host; a run whose lease has lapsed is declared lost.
 
@@ -111,7 +116,7 @@ class Facts:
         with self.store.write() as connection:
             return runs.verdict_on_host(connection, question, self.keeper, datetime.now(UTC), self.incarnation)
 
-    @activity.defn
+    @whole
     def lose_lapsed_runs(self, _: None) -> int:
         """Declare every run lost whose lease has lapsed for good. A repeat finds none left."""
         with self.store.read() as connection:
@@ -122,7 +127,7 @@ class Facts:
                 lost += runs.lose_lapsed(connection, run, self.keeper, datetime.now(UTC), self.incarnation)
         return lost
 
-    @activity.defn
+    @whole
     def move(self, order: Moves) -> MovesReply:
         """Make a task's moves together, if it still stands where they were judged.
 
@@ -143,13 +148,13 @@ class Facts:
             return MovesReply(state="", fresh=False, refused=last.refused)
         return MovesReply(state=moved[0].state or "", fresh=moved[0].fresh, task=after)
 
-    @activity.defn
+    @whole
     def owners_with_work(self, _: None) -> list[str]:
         """Owners whose confirmed plans are not done, or for whom hints wait unhandled. A read."""
         with self.store.read() as connection:
             return dispatch.owners_with_work(connection)
 
-    @activity.defn
+    @whole
     def beat(self, order: Beat) -> BeatReply:
         """Reconcile the owner's confirmed plans with what is: grant slots, begin tasks, say whom to wake.
 

@@ -78,3 +78,11 @@ def test_every_activity_says_what_a_repeat_does() -> None:
         and not any(word in (method.__doc__ or "") for word in ("repeat", "Repeated", "A read", "again", "once"))
     ]
     assert silent == []
+
+
+def test_no_activity_is_broken_off_in_the_middle_of_a_transaction() -> None:
+    # Seen with fifty plans at once: the store's lock stayed taken, and every later move waited for it.
+    found = (activity._Definition.from_callable(one) for kind in (*SHARED, *HOST) for one in vars(kind).values())
+    in_threads = [one for one in found if one is not None and not one.is_async]
+    assert in_threads
+    assert [one.name for one in in_threads if not one.no_thread_cancel_exception] == []
