@@ -158,8 +158,8 @@ class Facts:
     def beat(self, order: Beat) -> BeatReply:
         """Reconcile the owner's confirmed plans with what is: grant slots, begin tasks, say whom to wake.
 
-        A repeat finds the slots granted and the tasks begun; those whose wake-up was lost with the
-        first reply are kept alive by the next whole beat.
+        A repeat finds the slots granted and the tasks begun, and names the same tasks to be woken. Should
+        no reply come through at all, the next whole beat keeps them alive.
         """
         return dispatch.beat(self.store, order, self.policy, self.incarnation)
 

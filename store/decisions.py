@@ -57,7 +57,8 @@ def decide(connection: Connection, decision: Decision, at: datetime, incarnation
     first = moved[0]
     if moved[-1].refused:
         return Reply(Outcome.REFUSED, moved[-1].refused, state, plan.id, moved[-1].receipt.seq)
-    outcome = Outcome.DONE if first.fresh else Outcome.ALREADY
+    # A repeat of the same call, whose first answer was lost, is no second decision.
+    outcome = Outcome.DONE if first.fresh or first.receipt.at == at else Outcome.ALREADY
     return Reply(outcome, f"{decision.kind}: now {first.state}", first.state or "", plan.id, first.receipt.seq)
 
 

@@ -43,7 +43,10 @@ _LIVE_PLANS = (PlanState.CONFIRMED, PlanState.IN_PROGRESS)
 
 
 def beat(store: Store, order: Beat, policy: HeartbeatPolicy, incarnation: int) -> BeatReply:
-    """Compare what the owner wants with what is, grant slots, begin or block tasks, and say whom to wake."""
+    """Compare what the owner wants with what is, grant slots, begin or block tasks, and say whom to wake.
+
+    A repeat of the same beat names those again that it granted a slot: the first reply may be lost.
+    """
     with store.write() as connection:
         lock_owner(connection, order.owner)
         expire_slots(connection, order.at)
@@ -52,7 +55,8 @@ def beat(store: Store, order: Beat, policy: HeartbeatPolicy, incarnation: int) -
         closed, actions = _gate_and_grant(connection, order, statuses, policy)
     woken = [task for plan in statuses for task in _act(store, plan.id, actions, order, incarnation)]
     with store.read() as connection:
-        return replace(_reply(connection, order, statuses, woken, closed), policy=policy)
+        granted = {slot.task_id for slot in slots_of(connection, order.owner, order.at) if slot.granted_at == order.at}
+        return replace(_reply(connection, order, statuses, granted.union(woken), closed), policy=policy)
 
 
 def follow_forge(connection: Connection, task: str, pull: PullRequest, at: datetime, incarnation: int) -> bool:
@@ -177,7 +181,7 @@ def _unwatched_pulls(connection: Connection, live: list[str]) -> set[str]:
     return set(connection.scalars(query))
 
 
-def _reply(connection: Connection, order: Beat, statuses: list[PlanStatus], woken: list[str], closed: str) -> BeatReply:
+def _reply(connection: Connection, order: Beat, statuses: list[PlanStatus], woken: set[str], closed: str) -> BeatReply:
     hinted = inbox.hinted_tasks(connection, order.owner)
     in_review = {task.id for plan in statuses for task in plan.tasks if task.state is TaskState.IN_REVIEW}
     wake = {*woken, *(hinted & in_review), *(in_review if order.follow else ())}

@@ -68,7 +68,7 @@ def confirm(connection: Connection, decision: Decision, plan: PlanRow, at: datet
     first = moved[0]
     if first.refused:
         return Reply(Outcome.REFUSED, first.refused, plan.state, plan.id, first.receipt.seq)
-    if not first.fresh:
+    if not first.fresh and first.receipt.at != at:
         message = f"this text was confirmed at {first.receipt.at:%Y-%m-%d %H:%M} UTC; the plan is {plan.state}"
         return Reply(Outcome.ALREADY, message, plan.state, plan.id, first.receipt.seq)
     begun = sum(not task.done for task in spec.tasks)
