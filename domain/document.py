@@ -18,6 +18,7 @@ from domain.identity import digest, slugify
 from domain.outline import MAX_NESTING, Item, Outline, Section, find_tasks, read_outline
 from domain.plan import MergePolicy, PlanSpec, TaskSpec
 from domain.script import shell_block
+from domain.wording import counted
 
 RUNTIMES = ("shell",)
 """The runtimes that this version can run."""
@@ -94,7 +95,7 @@ class _Faults:
     def sorted(self) -> tuple[Fault, ...]:
         faults = sorted(self.found)
         if len(faults) > MAX_FAULTS:
-            more = Fault(faults[MAX_FAULTS].line, f"and {len(faults) - MAX_FAULTS} more faults from here on")
+            more = Fault(faults[MAX_FAULTS].line, f"and {counted(len(faults) - MAX_FAULTS, 'more fault')} from here on")
             faults[MAX_FAULTS:] = [more]
         return tuple(faults)
 

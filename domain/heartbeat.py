@@ -35,5 +35,5 @@ def closed_gate(policy: HeartbeatPolicy, facts: HeartbeatFacts) -> str:
     if facts.owner_paused:
         return "the owner is paused"
     if facts.slots_in_use >= policy.slots:
-        return f"all {policy.slots} slots are in use"
+        return "the one slot is in use" if policy.slots == 1 else f"all {policy.slots} slots are in use"
     return ""

@@ -13,6 +13,7 @@ from domain.policy import may_merge, merge_is_wanted, proof_of
 from domain.pull import Merge, MergeKind, Opened, OpenKind, PullRequest, Push, PushKind
 from domain.run import Collected, RunEnd, RunFacts, RunState
 from domain.task import QuestionKind, TaskEvent, TaskFacts, TaskState
+from domain.wording import counted
 
 LOOK_SOON = 2.0
 """Seconds until a pull request is read again whose mergeability the forge is still working out."""
@@ -32,7 +33,7 @@ def before_run(task: TaskFacts) -> Pause | None:
         return None
     return Pause(
         QuestionKind.TOO_MANY_RUNS,
-        f"{task.runs_begun} runs did not finish this task. {task.note or 'The last one left no word.'} "
+        f"{counted(task.runs_begun, 'run')} did not finish this task. {task.note or 'The last one left no word.'} "
         f"Resume to allow {task.attempts} more, or cancel.",
         TaskState.WORKING,
     )
@@ -65,7 +66,7 @@ def after_work(task: TaskFacts, run: RunFacts, end: RunEnd, work: Collected) -> 
     return Continue(
         STANDARD.onward(TaskState.WORKING),
         f"worked:{run.id}",
-        f"run {run.number} left {work.changed} changed files",
+        f"run {run.number} left {counted(work.changed, 'changed file')}",
         kept,
     )
 
@@ -140,7 +141,7 @@ def after_checks(task: TaskFacts) -> Answer:
     return Continue(
         STANDARD.onward(TaskState.CHECKING),
         f"cleared:{task.round}:{task.head_sha}",
-        f"{len(task.checks)} checks passed" if task.checks else "the plan names no checks",
+        f"{counted(len(task.checks), 'check')} passed" if task.checks else "the plan names no checks",
         {"proven_sha": task.head_sha if task.checks else ""},
     )
 

@@ -21,6 +21,7 @@ from domain.lifecycle import Move
 from domain.plan import PlanEvent, PlanSpec, PlanState, RevisionEvent, TaskSpec
 from domain.publication import PublishTo
 from domain.task import TaskEvent
+from domain.wording import counted
 from store.moves import lock_chain, move
 from store.plans import PlanRow, load_plan, load_revision
 
@@ -72,7 +73,7 @@ def confirm(connection: Connection, decision: Decision, plan: PlanRow, at: datet
         message = f"this text was confirmed at {first.receipt.at:%Y-%m-%d %H:%M} UTC; the plan is {plan.state}"
         return Reply(Outcome.ALREADY, message, plan.state, plan.id, first.receipt.seq)
     begun = sum(not task.done for task in spec.tasks)
-    return Reply(Outcome.DONE, f"confirmed: {begun} tasks", PlanState.CONFIRMED, plan.id, first.receipt.seq)
+    return Reply(Outcome.DONE, f"confirmed: {counted(begun, 'task')}", PlanState.CONFIRMED, plan.id, first.receipt.seq)
 
 
 def _load(connection: Connection, plan: str) -> PlanRow | None:
@@ -95,7 +96,7 @@ def _propose(connection: Connection, order: PublishTo, spec: PlanSpec, plan: Pla
     if plan is not None:
         moves.append(_revision_move(identity, plan.revision, RevisionEvent.WITHDRAW, "replaced", order.at))
     moved = move(connection, *moves, incarnation=incarnation)
-    message = f"published {len(spec.tasks)} boxes" + (", replacing the earlier text" if plan else "")
+    message = f"published {counted(len(spec.tasks), 'box', 'boxes')}" + (", replacing the earlier text" if plan else "")
     return Reply(Outcome.DONE, message, PlanState.AWAITING_CONFIRMATION, identity, moved[0].receipt.seq)
 
 

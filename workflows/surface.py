@@ -17,6 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from domain.publication import BeatReply, TaskRef
     from domain.task import TaskFacts
     from domain.view import PlanView, to_markdown
+    from domain.wording import counted
     from workflows.calls import facts, failure_of
 
 OWNER = SearchAttributeKey.for_keyword("WatchbillOwner")
@@ -33,7 +34,7 @@ def show_plan(view: PlanView) -> None:
 def show_task(ref: TaskRef, task: TaskFacts) -> None:
     """As `show_plan`, for one task: what it is doing, or what it asks."""
     asks = task.question is not None and task.ended is False
-    lines = [f"**{task.state}** · round {task.round} · {task.runs_begun} of {task.allowed_runs} runs"]
+    lines = [f"**{task.state}** · round {task.round} · {task.runs_begun} of {counted(task.allowed_runs, 'run')}"]
     if task.question is not None and asks:
         lines.append(f"Waits for a person (`{task.question.id}`): {task.question.text}")
     if task.pull_url:
@@ -46,7 +47,7 @@ def show_task(ref: TaskRef, task: TaskFacts) -> None:
 def show_heartbeat(owner: str, beat: BeatReply) -> None:
     if workflow.info().typed_search_attributes.get(OWNER) != owner:
         workflow.upsert_search_attributes([OWNER.value_set(owner)])
-    workflow.set_current_details(f"Last beat woke {len(beat.wake)} tasks. {beat.closed_gate}".strip())
+    workflow.set_current_details(f"Last beat woke {counted(len(beat.wake), 'task')}. {beat.closed_gate}".strip())
 
 
 def _show(owner: str, plan: str, state: str, needs_person: bool, details: str) -> None:
