@@ -16,7 +16,7 @@ from typing import Any
 from temporalio import activity
 
 from domain.errors import NotFound, WatchbillError
-from domain.run import EndKind, Role, RunEnd, RunFacts, RunState
+from domain.run import STATE_OF, EndKind, Role, RunEnd, RunFacts, RunState
 from domain.task import TaskFacts
 from runtimes.folder import Absent, Dead, Ended, Live, RunFolder
 from runtimes.port import Job, Runtime
@@ -145,7 +145,16 @@ class Supervision:
         if not isinstance(status, Ended):
             raise WatchbillError(f"run {run.id} has no recorded end")
         verdict = self._runtime(run).judge(status.result, folder)
-        end = RunEnd(run.id, verdict.state, status.result.kind, verdict.exit_code, verdict.reason, folder.text())
+        end = RunEnd(
+            run.id,
+            STATE_OF[verdict.outcome],
+            status.result.kind,
+            verdict.exit_code,
+            verdict.reason,
+            folder.text(),
+            verdict.outcome,
+            session=verdict.session,
+        )
         return self._record(folder, run, task, end)
 
     def _record(self, folder: RunFolder, run: RunFacts, task: TaskFacts, end: RunEnd) -> RunEnd:

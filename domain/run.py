@@ -115,9 +115,47 @@ class EndKind(StrEnum):
     NEVER_STARTED = "never_started"
 
 
+class Outcome(StrEnum):
+    """What a run amounts to, told from how its process ended and from what it said: no exit status is trusted."""
+
+    DONE = "done"
+    """It came to its own end, with a result where one is asked for."""
+    ASKED = "asked"
+    """It stopped to ask a person something."""
+    NO_RESULT = "no_result"
+    """It ended as if it were done, and the result that was asked for is missing."""
+    SCHEMA_BROKEN = "schema_broken"
+    """Its result is not of the form that was asked for."""
+    DENIED = "denied"
+    """It ended because what it wanted to do was not allowed."""
+    REFUSED = "refused"
+    """The model's door refused it for want of money."""
+    DROPPED = "dropped"
+    """It lost the model in the middle of an answer, or could not reach it."""
+    CRASHED = "crashed"
+    STOPPED = "stopped"
+
+
+STATE_OF: dict[Outcome, RunState] = {
+    Outcome.DONE: RunState.FINISHED,
+    Outcome.ASKED: RunState.FINISHED,
+    Outcome.NO_RESULT: RunState.CRASHED,
+    Outcome.SCHEMA_BROKEN: RunState.CRASHED,
+    Outcome.DENIED: RunState.REFUSED,
+    Outcome.REFUSED: RunState.REFUSED,
+    Outcome.DROPPED: RunState.CRASHED,
+    Outcome.CRASHED: RunState.CRASHED,
+    Outcome.STOPPED: RunState.STOPPED,
+}
+"""The state that a run is in after each outcome."""
+
+
 @dataclass(frozen=True)
 class RunEnd:
-    """What the activity that watched a run answers: the run's state now and how it got there."""
+    """What the activity that watched a run answers: the run's state now and how it got there.
+
+    `question` is what an agent asks a person; `session` names what its CLI remembers of the task.
+    """
 
     run_id: str
     state: RunState
@@ -125,6 +163,9 @@ class RunEnd:
     exit_code: int | None = None
     reason: str = ""
     tail: str = ""
+    outcome: Outcome = Outcome.DONE
+    question: str = ""
+    session: str = ""
 
 
 @dataclass(frozen=True)

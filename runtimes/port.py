@@ -9,17 +9,32 @@ for all; what confines a run or gives it a terminal is for the supervisor and th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from domain.run import EndKind, RunState
+from domain.rules import NOTHING_REFUSED, Policy
+from domain.run import EndKind, Outcome
 
 if TYPE_CHECKING:
     from runtimes.folder import RunFolder
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True)
+class Door:
+    """Where an agent finds its model, its brief and us: one address, one credential.
+
+    `models` is the base address of model calls: `{models}/anthropic` for Anthropic's API, whose own
+    paths begin with /v1, and `{models}/openai/v1` for OpenAI's two. `mcp` is the address of our tools,
+    empty where there are none. `token` is the run's capability; it goes into files of mode 0600 only.
+    """
+
+    models: str
+    mcp: str
+    token: str = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -29,6 +44,12 @@ class Job:
     `workspace` is the directory to work in; `folder` is the run's own, for the control plane's files
     and the run's private ones. `note` is what this run must know beyond the task's text. `timeout` is
     the wall clock in seconds. `command` is set for checks only. `path` is the PATH of the run.
+
+    For agents: `brief` is the whole prompt of a run that begins afresh, `model` the model's name as its
+    maker has it, `door` the only address they need. `memory` is the folder that their CLI keeps its
+    sessions in, the same for every run of a task and role; `session` is the id of one in it that is to
+    be gone on with, and empty for a run that begins afresh. `schema` is the JSON Schema of the result.
+    `policy` says what is refused.
     """
 
     run_id: str
@@ -41,6 +62,14 @@ class Job:
     note: str = ""
     command: str = ""
     path: str = DEFAULT_PATH
+    role: str = "author"
+    brief: str = ""
+    model: str = ""
+    memory: Path | None = None
+    session: str = ""
+    schema: Mapping[str, Any] | None = None
+    door: Door | None = None
+    policy: Policy = NOTHING_REFUSED
 
 
 @dataclass(frozen=True)
@@ -48,7 +77,8 @@ class Launch:
     """What the supervisor runs. `env` is complete: nothing is inherited from any process of ours.
 
     `timeout` and `idle` (no output; 0 is no limit) are in seconds, `output_limit` is the bytes kept on
-    disk, `grace` the seconds between SIGTERM and SIGKILL.
+    disk, `grace` the seconds between SIGTERM and SIGKILL. Where `stream` is set, standard output is
+    lines of JSON that are kept apart from the rest, as RunFolder.stream gives them back.
     """
 
     run_id: str
@@ -59,6 +89,7 @@ class Launch:
     idle: float = 0.0
     output_limit: int = 1 << 20
     grace: float = 2.0
+    stream: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,11 +113,17 @@ class RunResult:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an end means for the run: its state from now on, and why in a few words."""
+    """What an end means for the run, and why in a few words.
 
-    state: RunState
+    `session` is the id under which the CLI goes on with it, `result` what it answered by the CLI's own
+    means, as yet unchecked.
+    """
+
+    outcome: Outcome
     exit_code: int | None
     reason: str
+    session: str = ""
+    result: Any = None
 
 
 class Runtime(Protocol):

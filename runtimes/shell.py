@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from domain.errors import WatchbillError
-from domain.run import EndKind, RunState
+from domain.run import EndKind, Outcome
 from domain.script import shell_block
 from runtimes.folder import RunFolder
 from runtimes.port import Job, Launch, RunResult, Verdict
@@ -27,7 +27,7 @@ class Shell:
 
     def judge(self, result: RunResult, folder: RunFolder) -> Verdict:
         if result.kind is EndKind.EXITED and result.exit_code == 0:
-            return Verdict(RunState.FINISHED, 0, "")
+            return Verdict(Outcome.DONE, 0, "")
         return unfinished(result)
 
 
@@ -43,7 +43,7 @@ class Check:
     def judge(self, result: RunResult, folder: RunFolder) -> Verdict:
         # An exit has a reason when the command could not even be run: that says nothing of the work.
         if result.kind is EndKind.EXITED and not result.reason:
-            return Verdict(RunState.FINISHED, result.exit_code, "")
+            return Verdict(Outcome.DONE, result.exit_code, "")
         return unfinished(result)
 
 
@@ -54,8 +54,8 @@ def unfinished(result: RunResult) -> Verdict:
     process has provably ended, and what it left lies here to be collected. `lost` is for a run whose
     host cannot be asked, which nobody who reads a result can mean.
     """
-    state = RunState.STOPPED if result.kind is EndKind.STOPPED else RunState.CRASHED
-    return Verdict(state, result.exit_code, result.reason or f"it exited with {result.exit_code}")
+    outcome = Outcome.STOPPED if result.kind is EndKind.STOPPED else Outcome.CRASHED
+    return Verdict(outcome, result.exit_code, result.reason or f"it exited with {result.exit_code}")
 
 
 def private_environment(job: Job) -> dict[str, str]:

@@ -10,7 +10,7 @@ import pytest
 
 from domain import document
 from domain.errors import WatchbillError
-from domain.run import EndKind, RunState
+from domain.run import EndKind, Outcome
 from runtimes.port import Job, Launch, RunResult, Runtime
 from runtimes.registry import RUNTIMES
 from runtimes.shell import unfinished
@@ -47,13 +47,13 @@ def perform(bench):
 def test_the_script_in_a_task_works_in_the_workspace(perform, tmp_path):
     body = "Rename it.\n\n```sh\necho hello > greeting\n```\n"
     verdict, _ = perform(SHELL, job(tmp_path, task_body=body))
-    assert (verdict.state, verdict.exit_code) == (RunState.FINISHED, 0)
+    assert (verdict.outcome, verdict.exit_code) == (Outcome.DONE, 0)
     assert (tmp_path / "work" / "greeting").read_text() == "hello\n"
 
 
 def test_a_script_ends_at_its_first_failing_command(perform, tmp_path):
     verdict, text = perform(SHELL, job(tmp_path, task_body="```sh\nfalse\necho on\n```\n"))
-    assert (verdict.state, verdict.exit_code, text) == (RunState.CRASHED, 1, "")
+    assert (verdict.outcome, verdict.exit_code, text) == (Outcome.CRASHED, 1, "")
     assert verdict.reason == "it exited with 1"
 
 
@@ -84,30 +84,30 @@ def test_launching_the_same_job_again_is_the_same_launch(tmp_path):
 @pytest.mark.parametrize(("command", "code"), [("true", 0), ("exit 3", 3), ("no-such-command", 127)])
 def test_a_check_is_finished_whatever_it_found(perform, tmp_path, command, code):
     verdict, _ = perform(CHECK, job(tmp_path, command=command))
-    assert (verdict.state, verdict.exit_code) == (RunState.FINISHED, code)
+    assert (verdict.outcome, verdict.exit_code) == (Outcome.DONE, code)
 
 
 def test_a_check_that_was_killed_found_nothing(perform, tmp_path):
     verdict, _ = perform(CHECK, job(tmp_path, command="kill -9 $$"))
-    assert verdict.state is RunState.CRASHED
+    assert verdict.outcome is Outcome.CRASHED
 
 
 def test_a_check_that_takes_too_long_found_nothing(perform, tmp_path):
     verdict, _ = perform(CHECK, job(tmp_path, command="sleep 1000", timeout=1))
-    assert verdict.state is RunState.CRASHED
+    assert verdict.outcome is Outcome.CRASHED
     assert "longer than 1 s" in verdict.reason
 
 
 def test_a_check_that_could_not_be_run_found_nothing(perform, tmp_path):
     verdict, _ = perform(CHECK, job(tmp_path, command="true", workspace=tmp_path / "gone"))
-    assert verdict.state is RunState.CRASHED
+    assert verdict.outcome is Outcome.CRASHED
 
 
 @pytest.mark.parametrize("kind", EndKind)
 def test_only_the_graphs_own_stop_is_a_stop(kind):
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    expected = RunState.STOPPED if kind is EndKind.STOPPED else RunState.CRASHED
-    assert unfinished(RunResult(kind, None, "", at, at)).state is expected
+    expected = Outcome.STOPPED if kind is EndKind.STOPPED else Outcome.CRASHED
+    assert unfinished(RunResult(kind, None, "", at, at)).outcome is expected
 
 
 def test_every_runtime_is_registered_under_its_own_name():
