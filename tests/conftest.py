@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,14 @@ import sqlalchemy as sa
 
 from store.database import SCHEMA, Store, migrate, open_store
 from store.tables import metadata
+
+LONG = ("end_to_end", "starter", "workflows")
+"""Folders whose files take minutes. They go first, so that no one of them is left over at the end."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.parent.name not in LONG)
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +46,11 @@ def postgres_server() -> Iterator[sa.URL]:
 
     # Not below pytest's own directory: a socket's path has room for about a hundred bytes.
     folder = Path(tempfile.mkdtemp(prefix="watchbill-postgres-"))
-    with get_server(folder, cleanup_mode="delete") as server:
+    with ExitStack() as stack:
+        with Path(tempfile.gettempdir(), "watchbill-postgres.lock").open("w") as turn:
+            # Test processes begin side by side, and only one may make the user.
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            server = stack.enter_context(get_server(folder, cleanup_mode="delete"))
         url = sa.make_url(server.get_uri()).set(drivername="postgresql+psycopg")
         # A test's data need not survive a power cut.
         _administer(url, *(f"ALTER SYSTEM SET {name} = off" for name in ("fsync", "synchronous_commit")))
