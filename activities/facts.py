@@ -155,6 +155,12 @@ class Facts:
             return dispatch.owners_with_work(connection)
 
     @whole
+    def plans_awaiting(self, _: None) -> list[PlanRef]:
+        """The plans that are published and wait to be confirmed. A read."""
+        with self.store.read() as connection:
+            return dispatch.plans_awaiting(connection)
+
+    @whole
     def beat(self, order: Beat) -> BeatReply:
         """Reconcile the owner's confirmed plans with what is: grant slots, begin tasks, say whom to wake.
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from domain.errors import WatchbillError
 from domain.pull import Push, PushKind
 from forge.git import REMOTE_SECONDS, Auth, lines, push_refusal, refs, refuse_credentials, run
 
@@ -29,15 +31,24 @@ class Remote:
 
     def bring(self, heads: dict[str, str | None]) -> dict[str, str | None]:
         """Fetch those of the remote's `heads` that are not here yet; answers where they are here now."""
-        known = refs(self.mirror, self.lock, _ORIGIN)
+        known = self._known(heads)
         missing = [branch for branch, sha in heads.items() if sha and known.get(_ORIGIN + branch) != sha]
         if not missing:
             return heads
-        self._make_room(known, missing)
         specs = [f"+refs/heads/{branch}:{_ORIGIN}{branch}" for branch in missing]
-        self._git("fetch", "--quiet", "--no-write-fetch-head", "--", self.url, *specs)
-        known = refs(self.mirror, self.lock, _ORIGIN)
+        fetch = ("fetch", "--quiet", "--no-write-fetch-head", "--", self.url, *specs)
+        try:
+            self._git(*fetch)
+        except WatchbillError:
+            if not self._make_room(missing):
+                raise
+            self._git(*fetch)
+        known = self._known(heads)
         return {branch: sha and known[_ORIGIN + branch] for branch, sha in heads.items()}
+
+    def _known(self, branches: Iterable[str]) -> dict[str, str]:
+        """Where these branches are here, and no others: there may be thousands."""
+        return refs(self.mirror, self.lock, *(_ORIGIN + branch for branch in branches))
 
     def push(self, branch: str, sha: str, expected: str) -> Push:
         """Set the branch to `sha` if it is at `expected`; an empty string stands for no branch.
@@ -61,17 +72,21 @@ class Remote:
             return Push(PushKind.MOVED, there)
         raise push_refusal(branch, refusals)
 
-    def _make_room(self, known: dict[str, str], missing: list[str]) -> None:
-        """A branch `a` that the remote no longer has leaves no room here for its new branch `a/b`."""
+    def _make_room(self, missing: list[str]) -> bool:
+        """Delete what stands in the way of these branches; whether anything did.
+
+        A branch `a` that the remote no longer has leaves no room here for its new branch `a/b`.
+        """
         stale = [
             name
-            for name in known
+            for name in refs(self.mirror, self.lock, _ORIGIN)
             for wanted in (_ORIGIN + branch for branch in missing)
             if wanted.startswith(f"{name}/") or name.startswith(f"{wanted}/")
         ]
         if stale:
             deletions = "".join(f"delete {name}\n" for name in stale)
             run(self.mirror, "update-ref", "--stdin", input=deletions.encode(), held=(self.lock,))
+        return bool(stale)
 
     def _git(self, *args: str, accept: tuple[int, ...] = (0,)) -> bytes:
         refuse_credentials(self.url)

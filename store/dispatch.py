@@ -78,6 +78,12 @@ def owners_with_work(connection: Connection) -> list[str]:
     return sorted({*connection.scalars(under_way), *inbox.owners_with_hints(connection)})
 
 
+def plans_awaiting(connection: Connection) -> list[PlanRef]:
+    """The plans that wait for a person's confirmation."""
+    waiting = select(plans.c.id, plans.c.owner).where(plans.c.state == PlanState.AWAITING_CONFIRMATION)
+    return [PlanRef(row.id, row.owner) for row in connection.execute(waiting.order_by(plans.c.id))]
+
+
 def _statuses(connection: Connection, order: Beat) -> list[PlanStatus]:
     """Every plan under way, with its tasks as dispatch sees them."""
     holding = {slot.task_id for slot in slots_of(connection, order.owner, order.at)}

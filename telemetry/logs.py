@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import logging
-import re
 import sys
 from typing import Any
 
 import structlog
 from temporalio import workflow
 
-# In a finished line, so a value ends at the quote of its string at the latest. Tokens of GitHub begin with
-# ghs_, ghp_ and their like, or with github_pat_; a key is taken out whole, or as far as it was written.
-_SECRET = re.compile(
-    r"gh[a-z]_[A-Za-z0-9._-]{20,}|github_pat_\w{20,}"
-    r"|(?i:(?:basic|bearer)\s+[A-Za-z0-9+/=._~-]{8,})"
-    r"|(?<=://)[^/\s@\"]+(?=@)"
-    r"|-----BEGIN [^-]+-----[^\"]*?(?:-----END [^-]+-----|(?=\")|\Z)"
-)
+from telemetry.secrets import without_secrets
 
 
 def configure() -> None:
@@ -53,7 +45,7 @@ def configure() -> None:
 
 def redact(_: Any, __: str, line: Any) -> str:
     """The finished line without what looks like a credential, however deep in it that stood."""
-    return _SECRET.sub("[redacted]", line)
+    return without_secrets(line)
 
 
 def _not_in_replay(_: logging.LogRecord) -> bool:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from temporalio.api.failure.v1 import Failure
 from temporalio.contrib.pydantic import PydanticJSONPlainPayloadConverter
 from temporalio.converter import (
     CompositePayloadConverter,
     DataConverter,
+    DefaultFailureConverter,
     DefaultPayloadConverter,
     JSONPlainPayloadConverter,
+    PayloadConverter,
 )
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+from telemetry.secrets import without_secrets
 from worker.errors import SaysWhetherToTryAgain
 
-_OURS = ("activities", "domain", "forge", "runtimes", "store")
-"""Rooms below the workflows: imported once. Workflows themselves stay in the sandbox, which watches them."""
-
+_ONCE = ("activities", "domain", "forge", "runtimes", "signing", "store", "workflows.options", "workflows.surface")
+"""The rooms below the workflows, and what holds constants and words for them: imported once. Whatever decides
+stays in the sandbox, which watches it and imports it anew for every workflow.
+"""
 
 _JSON = PydanticJSONPlainPayloadConverter()
 
@@ -34,8 +39,17 @@ class _Converter(CompositePayloadConverter):
         super().__init__(*(_JSON if isinstance(each, JSONPlainPayloadConverter) else each for each in standard))
 
 
+class _Discreet(DefaultFailureConverter):
+    """Failures go into histories, which are kept and shown: no credential goes with them, whoever wrote the message."""
+
+    def to_failure(self, exception: BaseException, payload_converter: PayloadConverter, failure: Failure) -> None:
+        super().to_failure(exception, payload_converter, failure)
+        failure.message = without_secrets(failure.message)
+        failure.stack_trace = without_secrets(failure.stack_trace)
+
+
 def sandbox(_: WorkflowRunner | None = None) -> SandboxedWorkflowRunner:
-    restrictions = SandboxRestrictions.default.with_passthrough_modules(*_OURS, "sqlalchemy", "structlog")
+    restrictions = SandboxRestrictions.default.with_passthrough_modules(*_ONCE, "sqlalchemy", "structlog")
     return SandboxedWorkflowRunner(restrictions=restrictions)
 
 
@@ -43,7 +57,7 @@ def watchbill_plugin() -> SimplePlugin:
     """Give this to every client, worker and replayer that touches Watchbill's workflows."""
     return SimplePlugin(
         "watchbill",
-        data_converter=DataConverter(payload_converter_class=_Converter),
+        data_converter=DataConverter(payload_converter_class=_Converter, failure_converter_class=_Discreet),
         interceptors=[SaysWhetherToTryAgain()],
         workflow_runner=sandbox,
     )

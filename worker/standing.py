@@ -15,6 +15,8 @@ from temporalio.client import (
     ScheduleOverlapPolicy,
     SchedulePolicy,
     ScheduleSpec,
+    ScheduleUpdate,
+    ScheduleUpdateInput,
 )
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -64,4 +66,13 @@ async def _sweep(client: Client, every: timedelta) -> None:
     try:
         await client.create_schedule("watchbill-sweep", schedule, trigger_immediately=True)
     except ScheduleAlreadyRunningError:
-        return
+        await client.get_schedule_handle("watchbill-sweep").update(lambda there: _at_interval(there, schedule.spec))
+
+
+def _at_interval(there: ScheduleUpdateInput, spec: ScheduleSpec) -> ScheduleUpdate | None:
+    """An earlier start may have made it with another interval. Whether it is paused is an operator's to say."""
+    schedule = there.description.schedule
+    if schedule.spec.intervals == spec.intervals:
+        return None
+    schedule.spec = spec
+    return ScheduleUpdate(schedule)

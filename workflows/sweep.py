@@ -7,6 +7,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.dispatch import Dispatch
     from activities.facts import Facts
+    from domain.publication import PlanRef
     from workflows import options
     from workflows.calls import facts
 
@@ -21,4 +22,8 @@ class SweepWorkflow:
         owners: list[str] = await facts(Facts.owners_with_work, None)
         for owner in owners:
             await workflow.execute_activity_method(Dispatch.ensure_heartbeat, owner, **options.BEAT)
+        # A heartbeat sees to the plans that were confirmed; those that wait for it are nobody else's to start.
+        waiting: list[PlanRef] = await facts(Facts.plans_awaiting, None)
+        if waiting:
+            await workflow.execute_activity_method(Dispatch.ensure_plans, waiting, **options.BEAT)
         return len(owners)

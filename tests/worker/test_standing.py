@@ -30,6 +30,18 @@ async def test_everything_is_made_once_however_many_workers_start(temporal_addre
     assert described.schedule.policy.overlap is ScheduleOverlapPolicy.SKIP
 
 
+async def test_another_interval_is_taken_over_and_a_pause_is_left_alone(temporal_address: str) -> None:
+    client = await namespace(temporal_address)
+    handle = client.get_schedule_handle("watchbill-sweep")
+    await standing.prepare(client, HeartbeatPolicy(interval=3600))
+    await handle.pause()
+    await asyncio.gather(*(standing.prepare(client, HeartbeatPolicy(interval=90)) for _ in range(3)))
+    described = await handle.describe()
+    assert described.schedule.spec.intervals[0].every.total_seconds() == 90
+    assert described.schedule.state.paused
+    await handle.delete()
+
+
 async def test_a_tick_that_a_schedule_would_refuse_is_swept_at_the_shortest(temporal_address: str) -> None:
     client = await namespace(temporal_address)
     await client.get_schedule_handle("watchbill-sweep").delete()

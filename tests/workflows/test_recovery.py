@@ -55,6 +55,15 @@ async def test_a_terminated_plan_and_heartbeat_are_begun_anew_by_the_sweep(impat
     await plan.until_over()
 
 
+async def test_a_plan_that_waits_to_be_confirmed_is_begun_anew_by_the_sweep(impatient: Stage) -> None:
+    plan = impatient.plan()
+    await plan.publish()
+    await plan.handle.terminate("by a test")
+    await impatient.client.get_schedule_handle("watchbill-sweep").trigger()
+    await impatient.until_running(plan_workflow_id(plan.id))
+    await plan.decide("archive")
+
+
 async def test_a_plan_converges_although_its_temporal_was_lost(impatient: Stage) -> None:
     plan = impatient.plan("First", "Second {after=1}").enter()
     assert plan.facts().state is TaskState.WORKING

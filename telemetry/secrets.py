@@ -1,0 +1,19 @@
+"""What looks like a credential, wherever text leaves us: logs, histories, errors."""
+
+from __future__ import annotations
+
+import re
+
+# A value ends at the quote of its string at the latest. Tokens of GitHub begin with ghs_, ghp_ and their
+# like, or with github_pat_; a key is taken out whole, or as far as it was written.
+_SECRET = re.compile(
+    r"gh[a-z]_[A-Za-z0-9._-]{20,}|github_pat_\w{20,}"
+    r"|(?i:(?:basic|bearer)\s+[A-Za-z0-9+/=._~-]{8,})"
+    r"|(?<=://)[^/\s@\"]+(?=@)"
+    r"|-----BEGIN [^-]+-----[^\"]*?(?:-----END [^-]+-----|(?=\")|\Z)"
+)
+
+
+def without_secrets(text: str) -> str:
+    """The text with `[redacted]` in the place of everything that looks like a credential."""
+    return _SECRET.sub("[redacted]", text)
