@@ -66,9 +66,14 @@ def append_object(path: str, value: dict[str, Any]) -> None:
     _write(path, "ab", value)
 
 
+def encode(value: dict[str, Any]) -> bytes:
+    """An object as a line of JSON."""
+    return "".join((*_encode(value, 0), "\n")).encode()
+
+
 def _write(path: str, mode: str, value: dict[str, Any]) -> None:
     with open(path, mode, opener=_private) as file:
-        file.write("".join((*_encode(value, 0), "\n")).encode())
+        file.write(encode(value))
 
 
 def _private(path: str, flags: int) -> int:

@@ -29,6 +29,7 @@ from runtimes.lock import lock_held, take_lock
 from runtimes.port import Launch, RunResult
 from runtimes.processes import MARKER, bearers, boot_id, end_all, with_survivors
 from runtimes.segments import read_tail
+from runtimes.stream import Stream
 from runtimes.supervisor import now
 from runtimes.text import plain
 
@@ -149,6 +150,14 @@ class RunFolder:
         text = plain(self.tail(limit + _CONTEXT)).encode()
         return text[-limit:].decode(errors="ignore")
 
+    def stream(self) -> Stream:
+        """What the agent said in objects, where its launch asked for a stream; nothing where it did not.
+
+        Of a long one the head and the tail: an object of type `watchbill.gap` stands for what is gone in
+        between, one of type `watchbill.cut` for a line that was too long.
+        """
+        return Stream(self.path)
+
     def events(self, after: int = 0) -> list[dict[str, Any]]:
         """The events behind the first `after`; a line still being written is left for the next time.
 
@@ -188,7 +197,10 @@ class RunFolder:
             "env": env,
             "timeout": launch.timeout,
             "idle": launch.idle,
+            "stdin": str(launch.stdin) if launch.stdin else "",
             "output_limit": launch.output_limit,
+            "stream": launch.stream,
+            "line_limit": launch.line_limit,
             "grace": launch.grace,
         }
 
@@ -234,7 +246,7 @@ class RunFolder:
             kind, reason = EndKind.NEVER_STARTED, "the supervisor died before there was an agent"
         elif state.get("boot_id") != boot_id():
             reason = "the machine was restarted while the run was under way"
-        kept = [file.stat().st_size for file in self.path.glob("output.[01]")]
+        kept = [file.stat().st_size for file in (*self.path.glob("output.[01]"), *self.path.glob("stream.*"))]
         return {
             "kind": kind,
             "exit_code": None,
@@ -242,7 +254,7 @@ class RunFolder:
             "started_at": state.get("at", time.time()),
             "ended_at": time.time(),
             "output_bytes": sum(kept),
-            "truncated": len(kept) > 1,
+            "truncated": (self.path / "output.1").exists(),
             "leftovers": len(ended),
         }
 

@@ -77,8 +77,12 @@ class Launch:
     """What the supervisor runs. `env` is complete: nothing is inherited from any process of ours.
 
     `timeout` and `idle` (no output; 0 is no limit) are in seconds, `output_limit` is the bytes kept on
-    disk, `grace` the seconds between SIGTERM and SIGKILL. Where `stream` is set, standard output is
-    lines of JSON that are kept apart from the rest, as RunFolder.stream gives them back.
+    disk, `grace` the seconds between SIGTERM and SIGKILL. `stdin` is a file that the agent reads to its
+    end; without one its input is empty.
+
+    Where `stream` is set, standard output is lines of JSON that are kept apart from the rest, as
+    RunFolder.stream gives them back: another `output_limit` bytes (room for two lines at least) and the
+    first 64 KiB. Of a line longer than `line_limit` bytes only the start is kept.
     """
 
     run_id: str
@@ -89,7 +93,9 @@ class Launch:
     idle: float = 0.0
     output_limit: int = 1 << 20
     grace: float = 2.0
+    stdin: Path | None = None
     stream: bool = False
+    line_limit: int = 1 << 20
 
 
 @dataclass(frozen=True)

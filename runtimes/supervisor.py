@@ -2,8 +2,9 @@
 
 Its folder is all that it shares with a worker. It reads `spec.json` (what to run), `lease` (until
 when somebody wants it) and `stop` (that somebody no longer does); it writes `state.json` and
-`events.jsonl`, the output's two segments, and, last of all and once, `result.json`. It holds the
-folder's lock from before its first instruction, handed over by whoever started it, until its death.
+`events.jsonl`, the output's two segments, the stream's parts where there is a stream, and, last of
+all and once, `result.json`. It holds the folder's lock from before its first instruction, handed
+over by whoever started it, until its death.
 
 A folder sees one agent at most: `state.json` stands before the agent's first instruction, and where
 it stands no supervisor starts another. However the agent ends, everything of the run is ended with it.
@@ -24,6 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
+    from runtimes.lines import Lines
     from runtimes.processes import Process
 
 TICK_SECONDS = 0.2
@@ -51,8 +53,10 @@ class Supervisor:
         self.folder, self.spec = folder, spec
         self.marker: str = spec["env"][MARKER]
         self.output = Segments(folder, spec["output_limit"])
+        self.stream = open_stream(folder, spec) if spec["stream"] else None
+        self.pipes: dict[int, Segments | Lines] = {}
         self.poll = select.poll()
-        self.pipe = self.signals = -1
+        self.signals = -1
         self.agent = 0
         self.exit_code: int | None = None
         self.told_to_end = 0
@@ -77,19 +81,18 @@ class Supervisor:
 
     def start(self) -> tuple[str, str] | None:
         """Start the agent; what kept it from starting, if anything did."""
-        output, agents_output = os.pipe()
+        agents_errors = self.open_pipe(self.output)
+        agents_output = self.open_pipe(self.stream) if self.stream else agents_errors
         gate, opener = os.pipe()
         fault, teller = os.pipe()
         parent = os.getpid()
         self.agent = os.fork()
         if self.agent == 0:
             os.close(opener)
-            become_agent(self.spec, parent, agents_output, gate, teller)
-        os.close(agents_output)
+            become_agent(self.spec, parent, (agents_output, agents_errors), gate, teller)
+        for descriptor in {agents_output, agents_errors}:
+            os.close(descriptor)
         os.close(teller)
-        os.set_blocking(output, False)
-        self.pipe = output
-        self.poll.register(output, select.POLLIN)
         self.record_start()
         # Only now may the agent begin: from here on the folder says that there is one.
         os.write(opener, b"!")
@@ -103,6 +106,14 @@ class Supervisor:
         while self.exit_code is None:
             self.turn(TICK_SECONDS)
         return "exited", message
+
+    def open_pipe(self, sink: Segments | Lines) -> int:
+        """The end for the agent of a pipe into this."""
+        ours, agents = os.pipe()
+        os.set_blocking(ours, False)
+        self.pipes[ours] = sink
+        self.poll.register(ours, select.POLLIN)
+        return agents
 
     def watch(self) -> tuple[str, str]:
         """Pass the time until the agent ends or must be ended: how, and why."""
@@ -151,8 +162,8 @@ class Supervisor:
         """
         ended = False
         for descriptor, _ in self.poll.poll(seconds * 1000):
-            if descriptor == self.pipe:
-                self.pump()
+            if descriptor in self.pipes:
+                self.pump(descriptor)
                 continue
             for number in linux.read_signals(self.signals):
                 if number == linux.SIGCHLD:
@@ -175,28 +186,29 @@ class Supervisor:
             if pid == self.agent:
                 self.exit_code = os.waitstatus_to_exitcode(status)
 
-    def pump(self) -> bool:
+    def pump(self, pipe: int) -> bool:
         """Move one chunk of output to the disk; whether there may be more at once."""
-        if self.pipe < 0:
-            return False
         try:
-            data = os.read(self.pipe, _CHUNK)
+            data = os.read(pipe, _CHUNK)
         except BlockingIOError:
             return False
         if not data:
-            self.poll.unregister(self.pipe)
-            os.close(self.pipe)
-            self.pipe = -1
+            self.poll.unregister(pipe)
+            os.close(pipe)
+            del self.pipes[pipe]
             return False
-        self.output.write(data)
+        self.pipes[pipe].write(data)
         self.last_output = now()
         return True
 
     def drain(self) -> None:
-        """Read what the pipe still holds; bounded, for a process that would not end may go on writing."""
-        for _ in range(_CHUNKS_LEFT):
-            if not self.pump():
-                return
+        """Read what the pipes still hold; bounded, for a process that would not end may go on writing."""
+        for pipe in list(self.pipes):
+            for _ in range(_CHUNKS_LEFT):
+                if not self.pump(pipe):
+                    break
+        if self.stream:
+            self.stream.close()
 
     def record_start(self) -> None:
         state = {
@@ -211,14 +223,15 @@ class Supervisor:
         append_object(f"{self.folder}/events.jsonl", started)
 
     def finish(self, kind: str, reason: str, *, leftovers: int = 0) -> None:
+        sinks = [sink for sink in (self.output, self.stream) if sink]
         result = {
             "kind": kind,
             "exit_code": self.exit_code,
             "reason": reason,
             "started_at": self.started_at,
             "ended_at": time.time(),
-            "output_bytes": self.output.total,
-            "truncated": self.output.truncated,
+            "output_bytes": sum(sink.total for sink in sinks),
+            "truncated": any(sink.truncated for sink in sinks),
             "leftovers": leftovers,
         }
         append_object(f"{self.folder}/events.jsonl", {"event": "ended", "at": result["ended_at"], **result})
@@ -226,10 +239,18 @@ class Supervisor:
         write_object(f"{self.folder}/result.json", result)
 
 
-def become_agent(spec: dict[str, Any], parent: int, output: int, gate: int, teller: int) -> NoReturn:
+def open_stream(folder: str, spec: dict[str, Any]) -> Lines:
+    """Its module is loaded by runs that have a stream only: a start-up is paid for by every check."""
+    from runtimes.lines import Lines
+
+    return Lines(folder, spec["output_limit"], spec["line_limit"])
+
+
+def become_agent(spec: dict[str, Any], parent: int, outputs: tuple[int, int], gate: int, teller: int) -> NoReturn:
     """Turn this fresh child into the agent: its own session, its own environment, nothing of ours.
 
-    Waits at the gate first; when that closes unopened, or the parent is another, the supervisor died.
+    Its standard output and standard error are `outputs`; it reads a file, or nothing. Waits at the
+    gate first; when that closes unopened, or the parent is another, the supervisor died.
     What goes wrong is told through `teller`, which an exec that succeeds closes.
     """
     code = _CANNOT_RUN
@@ -238,9 +259,9 @@ def become_agent(spec: dict[str, Any], parent: int, output: int, gate: int, tell
         if os.getppid() != parent or not os.read(gate, 1):
             os._exit(code)
         os.setsid()
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
+        os.dup2(os.open(spec["stdin"] or os.devnull, os.O_RDONLY), 0)
+        os.dup2(outputs[0], 1)
+        os.dup2(outputs[1], 2)
         brand(spec["env"][MARKER])
         os.umask(0o022)
         linux.reset_signals()
