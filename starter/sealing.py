@@ -9,8 +9,9 @@ from sqlalchemy import Connection
 from domain.errors import Unauthorized
 from signing.seals import head_in
 from store.audit import Finding
+from store.keys import SEAL, known_keys
 from store.receipts import hash_at
-from store.seals import known_keys, seals_of
+from store.seals import seals_of
 
 
 def audit_seals(connection: Connection, chain: str | None, shown: Iterable[str]) -> tuple[list[Finding], int]:
@@ -18,7 +19,7 @@ def audit_seals(connection: Connection, chain: str | None, shown: Iterable[str])
 
     A seal that is shown counts whatever chain it is about.
     """
-    keys = known_keys(connection)
+    keys = known_keys(connection, SEAL)
     findings: list[Finding] = []
     held = 0
     for token in dict.fromkeys((*seals_of(connection, chain), *shown)):

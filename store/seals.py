@@ -1,24 +1,11 @@
-"""Seals that were given out, and the public keys that check them. Neither is ever taken back."""
+"""Seals that were given out. None is ever taken back."""
 
 from __future__ import annotations
-
-from datetime import datetime
 
 from sqlalchemy import Connection, select
 
 from store.database import insert_into
-from store.tables import public_keys, seals
-
-
-def keep_key(connection: Connection, kid: str, pem: str, at: datetime) -> None:
-    """Keep a public key for as long as there is something that it signed. A repeat changes nothing."""
-    row = {"kid": kid, "pem": pem, "since": at}
-    connection.execute(insert_into(connection, public_keys).on_conflict_do_nothing(), row)
-
-
-def known_keys(connection: Connection) -> dict[str, str]:
-    """Every public key as PEM, by its kid."""
-    return {row.kid: row.pem for row in connection.execute(select(public_keys.c.kid, public_keys.c.pem))}
+from store.tables import seals
 
 
 def keep_seal(connection: Connection, chain: str, seq: int, token: str) -> None:

@@ -322,6 +322,32 @@ public_keys = Table(
     Column("kid", Text, primary_key=True),
     text("pem"),
     moment("since"),
+    # What it may vouch for. Keys from before there were two uses are seals' keys.
+    Column("use", Text, nullable=False, server_default="seal"),
+)
+
+briefs = Table(
+    "briefs",
+    metadata,
+    reference("run_id", primary_key=True),
+    text("text"),
+    Column("schema", Json, nullable=False),
+    whole("revision"),
+    text("digest"),
+)
+
+words = Table(
+    "words",
+    metadata,
+    reference("run_id"),
+    text("id"),
+    Column("n", BigInteger, nullable=False),
+    text("kind"),
+    moment("at"),
+    Column("body", Json, nullable=False),
+    text("refused", ""),
+    PrimaryKeyConstraint("run_id", "id"),
+    UniqueConstraint("run_id", "n"),
 )
 
 seals = Table(

@@ -14,7 +14,7 @@ from domain.run import EvidenceKind, RunEvent, RunFacts
 from runtimes.crashes import DeadWorker, dead_workers, forget
 from runtimes.folder import reap_orphans
 from signing.keys import Signer, open_or_make
-from store import leases, seals, workers
+from store import keys, leases, workers
 from store.database import Store
 from store.evidence import Observation, record
 from store.leases import runs_of_worker
@@ -49,7 +49,7 @@ def signer_of(store: Store, key: Path) -> Signer:
     """
     signer = open_or_make(key)
     with store.write() as connection:
-        seals.keep_key(connection, signer.kid, signer.public, datetime.now(UTC))
+        keys.keep_key(connection, signer.kid, signer.public, keys.SEAL, datetime.now(UTC))
     return signer
 
 

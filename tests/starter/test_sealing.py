@@ -15,8 +15,9 @@ from signing.seals import Head, seal
 from starter.sealing import audit_seals
 from store.audit import audit
 from store.database import Store, open_store
+from store.keys import SEAL, keep_key
 from store.receipts import head_of, receipts_of
-from store.seals import keep_key, keep_seal
+from store.seals import keep_seal
 from store.tables import chains, plans, public_keys, receipts, revisions, seals
 from tests.store.conftest import AT
 
@@ -37,7 +38,7 @@ def signer(tmp_path: Path) -> Signer:
 def sealed(store: Store, signer: Signer) -> str:
     """The plan's head, sealed and kept."""
     with store.write() as connection:
-        keep_key(connection, signer.kid, signer.public, AT)
+        keep_key(connection, signer.kid, signer.public, SEAL, AT)
         head = Head(PLAN, *head_of(connection, PLAN))
         keep_seal(connection, PLAN, head.seq, seal(signer, head))
         return seal(signer, head)

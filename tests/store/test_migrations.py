@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -16,6 +17,7 @@ import store.migrations
 from store import database
 from store.audit import audit
 from store.database import Store, open_store
+from store.keys import SEAL, known_keys
 from store.tables import metadata
 
 
@@ -67,3 +69,36 @@ def test_a_migration_carries_the_rows_of_a_store_in_use(store: Store, confirmed:
     with reopened.read() as connection:
         assert audit(connection) == ()
     reopened.close()
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_a_key_from_before_there_were_two_uses_is_a_seals(
+    request: pytest.FixtureRequest, tmp_path: Path, engine: str
+) -> None:
+    if engine == "sqlite":
+        url = f"sqlite:///{tmp_path / 'old.db'}"
+    else:
+        server = request.getfixturevalue("postgres_server")
+        with sa.create_engine(server, isolation_level="AUTOCOMMIT").connect() as connection:
+            connection.execute(sa.text("CREATE DATABASE two_uses"))
+        url = server.set(database="two_uses").render_as_string(hide_password=False)
+    old = sa.create_engine(url)
+    with old.begin() as connection:
+        upgrade(connection, "0002")
+        connection.execute(sa.text("INSERT INTO public_keys (kid, pem, since) VALUES ('k', 'pem', 'then')"))
+    old.dispose()
+
+    database.migrate(url)
+
+    reopened = open_store(url)
+    with reopened.read() as connection:
+        assert known_keys(connection, SEAL) == {"k": "pem"}
+        assert known_keys(connection, "capability") == {}
+    reopened.close()
+
+
+def upgrade(connection: sa.Connection, revision: str) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(store.migrations.__file__).parent))
+    config.attributes["connection"] = connection
+    command.upgrade(config, revision)
