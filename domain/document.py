@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from graphlib import CycleError, TopologicalSorter
 
+from domain.agents import AGENTS, RUNTIMES, model_of
 from domain.attributes import Attributes, split_attributes
 from domain.budget import format_usd
 from domain.errors import Fault, InvalidPlan
@@ -19,9 +20,6 @@ from domain.outline import MAX_NESTING, Item, Outline, Section, find_tasks, read
 from domain.plan import MergePolicy, PlanSpec, TaskSpec
 from domain.script import shell_block
 from domain.wording import counted
-
-RUNTIMES = ("shell",)
-"""The runtimes that this version can run."""
 
 MAX_BYTES = 256 * 1024
 MAX_TASKS = 500
@@ -184,11 +182,21 @@ def _task(ordinal: int, item: Item, front: FrontMatter, faults: _Faults) -> Task
         done=bool(item.done),
         after=attributes.after,
         runtime=runtime,
-        # A model belongs to the runtime it was named for.
-        model=attributes.model or (front.model if runtime == front.runtime else ""),
+        model=_model(item, runtime, attributes, front, faults),
         budget_nano_usd=_task_budget(item.line, attributes, front, faults),
         timeout=front.timeout if attributes.timeout is None else attributes.timeout,
     )
+
+
+def _model(item: Item, runtime: str, attributes: Attributes, front: FrontMatter, faults: _Faults) -> str:
+    """A model belongs to the runtime it was named for."""
+    named = attributes.model or (front.model if runtime == front.runtime else "")
+    model = model_of(runtime, named)
+    if runtime in AGENTS and not model and not item.done:
+        faults.add(item.line, f"model: {runtime} has none of its own; name one, in the front matter or at this box")
+    if runtime == "shell" and attributes.model:
+        faults.add(item.line, "model: a shell script uses none; name a runtime that does")
+    return model
 
 
 def _task_budget(line: int, attributes: Attributes, front: FrontMatter, faults: _Faults) -> int | None:

@@ -11,7 +11,7 @@ from typing import Any
 from domain.flow import STANDARD, Answer, Continue, Done, Pause, Wait
 from domain.policy import may_merge, merge_is_wanted, proof_of
 from domain.pull import Merge, MergeKind, Opened, OpenKind, PullRequest, Push, PushKind
-from domain.run import Collected, RunEnd, RunFacts, RunState
+from domain.run import Collected, Outcome, RunEnd, RunFacts, RunState
 from domain.task import QuestionKind, TaskEvent, TaskFacts, TaskState
 from domain.wording import counted
 
@@ -47,6 +47,8 @@ def after_work(task: TaskFacts, run: RunFacts, end: RunEnd, work: Collected) -> 
         return _after_broken_run(task, run, end, work)
     kept: dict[str, Any] = {"head_sha": work.head_sha, "tree_sha": work.tree_sha, "base_sha": work.base_sha}
     kept |= {"host": run.host, "fresh_start": False}
+    if end.outcome is Outcome.ASKED:
+        return Pause(QuestionKind.AGENT_ASKS, end.question, TaskState.WORKING, {"host": run.host})
     if not work.changed:
         return Done(
             TaskEvent.NOTHING_CHANGED,
@@ -72,18 +74,40 @@ def after_work(task: TaskFacts, run: RunFacts, end: RunEnd, work: Collected) -> 
 
 
 def _after_broken_run(task: TaskFacts, run: RunFacts, end: RunEnd, work: Collected) -> Answer:
+    if end.outcome is Outcome.REFUSED:
+        raise_it = "Raise the budget, or cancel."
+        return Pause(QuestionKind.OUT_OF_BUDGET, f"The money is spent: {end.reason}. {raise_it}", TaskState.WORKING)
     if end.state is RunState.REFUSED:
         return Pause(QuestionKind.CANNOT_GO_ON, f"The run was refused: {end.reason}.", TaskState.WORKING)
     if end.state is not RunState.CRASHED:
         return Wait(0)
     earlier = _earlier(task, run)
-    if any(other.head_sha == work.head_sha and other.reason == end.reason for other in earlier):
+    # A model that cannot be reached is no fault of the work: only the bound on runs ends that.
+    if end.outcome is not Outcome.DROPPED and any(
+        other.head_sha == work.head_sha and other.reason == end.reason for other in earlier
+    ):
         return Pause(
             QuestionKind.NO_PROGRESS,
             f"Two runs failed alike and left the same files: {end.reason}.{_last_words(end)}",
             TaskState.WORKING,
         )
     return Wait(min(MAX_BACKOFF, 2.0 ** len(earlier)))
+
+
+def word_for(task: TaskFacts, run: RunFacts) -> str:
+    """What an author's run has to know beyond the task: a person's or our word, and how its last turn broke off."""
+    before = [other for other in task.runs if other.role is run.role and other.epoch < run.epoch and not other.live]
+    trouble = _TROUBLE.get(before[-1].outcome, "") if before else ""
+    why = before[-1].reason if before else ""
+    return "\n\n".join(part for part in (task.note, trouble.format(why=why)) if part)
+
+
+_TROUBLE: dict[str, str] = {
+    Outcome.NO_RESULT: "Your last turn ended without a result. See that the task is done, then give the result.",
+    Outcome.SCHEMA_BROKEN: "The result of your last turn is not of the form that is asked for: {why}. Give it anew.",
+    Outcome.DROPPED: "The connection to the model broke off in your last turn. Go on where you stopped.",
+    Outcome.CRASHED: "Your last turn was cut off: {why}. Look at what stands in the workspace, then go on.",
+}
 
 
 def after_check(task: TaskFacts, check: RunFacts, end: RunEnd) -> Answer | None:

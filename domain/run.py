@@ -76,6 +76,8 @@ class EvidenceKind(StrEnum):
 class RunFacts:
     """A run's row. `start_sha` is the commit it began from, `head_sha` the commit made of what it left.
 
+    `model` is the name of the model it uses, empty without one; `outcome` what it amounted to, empty while
+    it lives; `session` the id under which its CLI remembers it, `asked` what it asked a person.
     `exit_code` is the process's exit status, negative for a signal, None while unknown.
     `ordinal` counts the check commands of a plan from 1; it is 0 for an author. `started_at` is ISO 8601.
     """
@@ -97,6 +99,10 @@ class RunFacts:
     exit_code: int | None = None
     reason: str = ""
     started_at: str = ""
+    model: str = ""
+    outcome: str = ""
+    session: str = ""
+    asked: str = ""
 
     @property
     def live(self) -> bool:

@@ -149,6 +149,8 @@ class QuestionKind(StrEnum):
     PREDECESSOR = "predecessor"
     CANNOT_GO_ON = "cannot_go_on"
     NOT_MERGEABLE = "not_mergeable"
+    AGENT_ASKS = "agent_asks"
+    OUT_OF_BUDGET = "out_of_budget"
 
 
 @dataclass(frozen=True)
@@ -179,6 +181,9 @@ class TaskFacts:
     for which the policy's evidence is complete, `approved_sha` which a person approved.
     `last_tree_sha` is the tree of the round before, for the breaker on no progress.
 
+    `model` is what the runtime uses, `session` the id under which the CLI of the newest author run
+    remembers the task, empty where it cannot be gone on with.
+
     `note` is what the next run must know; `foreign_commits` that the branch carries commits which are
     not ours; `fresh_start` that the next run begins from the base instead of from the branch.
     """
@@ -198,6 +203,8 @@ class TaskFacts:
     merge: str
     runtime: str
     timeout: int
+    model: str = ""
+    session: str = ""
     checks: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     attempts: int = 4

@@ -14,7 +14,7 @@ from domain.flow import run_to_continue
 from domain.identity import plan_of_task, run_id
 from domain.lifecycle import Move
 from domain.publication import AskAboutHost, BeginRun, HostVerdict
-from domain.run import EndKind, EvidenceKind, Role, RunEnd, RunEvent, RunFacts, RunState
+from domain.run import EndKind, EvidenceKind, Outcome, Role, RunEnd, RunEvent, RunFacts, RunState
 from domain.task import TaskFacts, TaskState
 from store import events
 from store.columns import instant
@@ -201,7 +201,8 @@ def end(
     events.append(connection, run.id, story)
     ending = Move(
         "run", run.id, _ENDING[how.state], f"end:{run.id}", run.plan_id, how.reason or how.kind, at,
-        {"exit_code": how.exit_code, "reason": how.reason},
+        {"exit_code": how.exit_code, "reason": how.reason, "outcome": how.outcome, "session": how.session,
+         "asked": how.question},
     )  # fmt: skip
     proof = _proof(connection, run, task, how, seen_by, at)
     if load_run(connection, run.id).live:
@@ -221,7 +222,8 @@ def recorded_end(connection: Connection, run: RunFacts, kind: EndKind = EndKind.
         .limit(1)
     )
     tail = content(connection, kept).decode(errors="replace") if kept else ""
-    return RunEnd(run.id, run.state, kind, run.exit_code, run.reason, tail[-SAID:])
+    outcome = Outcome(run.outcome) if run.outcome else Outcome.STOPPED
+    return RunEnd(run.id, run.state, kind, run.exit_code, run.reason, tail[-SAID:], outcome, run.asked, run.session)
 
 
 def _next_number(connection: Connection, order: BeginRun) -> int:
@@ -247,6 +249,7 @@ def _first_facts(task: TaskFacts, order: BeginRun, number: int, host: str) -> di
         "epoch": task.epoch + 1,
         "ordinal": order.ordinal,
         "runtime": task.runtime if order.role is Role.AUTHOR else order.role,
+        "model": task.model if order.role is Role.AUTHOR else "",
         "command": order.command,
         "host": host,
         "start_sha": task.head_sha if order.role is Role.CHECK else "",
