@@ -1,4 +1,4 @@
-"""`python -m rehearsal --folder DIR [--port N]`: the stand-in GitHub as a process of its own."""
+"""`python -m rehearsal --folder DIR [--port N]`: the stand-in GitHub, and one for models, as a process of their own."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def main() -> int:
         return 1
     ready = {
         "address": rehearsal.url,
+        "models": rehearsal.models_url,
         "setup_token_file": str(given.folder / "setup-token"),
         "webhook_secret_file": str(given.folder / "webhook-secret") if given.webhook_url else None,
         "pid": os.getpid(),

@@ -1,4 +1,4 @@
-"""The ASGI application: the API, git, the pages and the set-up routes over one state."""
+"""The ASGI application: the API, git, the pages and the set-up routes over one state; and models beside it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rehearsal import api, git_http, pages, pushes, scene_api
 from rehearsal.answers import not_found
 from rehearsal.faulty import Faulty
 from rehearsal.hooks import Sender
+from rehearsal.models import routes as models
 from rehearsal.scene import Scene
 from rehearsal.state import State
 
@@ -46,14 +47,16 @@ def create_app(state: State, nudge: Nudge) -> Starlette:
             with suppress(asyncio.CancelledError):
                 await sending
 
+    token = state.setup_token()
     return Starlette(
         routes=[
-            *scene_api.routes(Scene(state, nudge), state.setup_token()),
+            *scene_api.routes(Scene(state, nudge), token),
+            models.mount(lambda request: scene_api.refusal(request, token)),
             *api.routes(state, nudge),
             *git_http.routes(state, nudge),
             *pages.routes(state, nudge),
         ],
-        middleware=[Middleware(Faulty, state=state, untouched=(scene_api.PREFIX,))],
+        middleware=[Middleware(Faulty, state=state, untouched=(scene_api.PREFIX, models.PREFIX + "/"))],
         exception_handlers={404: _not_found, 405: _not_found},
         lifespan=lifespan,
     )

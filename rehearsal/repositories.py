@@ -14,7 +14,7 @@ from rehearsal.state import Row, State, now
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,98}")
 # The first segments of our own paths; an owner of that name could never be reached.
-_RESERVED = frozenset({"_rehearsal", "app", "apps", "installation", "rate_limit", "repos", "user", "users"})
+_RESERVED = frozenset({"_rehearsal", "app", "apps", "installation", "models", "rate_limit", "repos", "user", "users"})
 
 MERGE_METHODS = ("merge", "squash", "rebase")
 

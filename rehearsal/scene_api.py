@@ -46,9 +46,9 @@ def routes(scene: Scene, token: str) -> list[Route]:
     }
 
     async def handle(request: Request) -> Response:
-        given = request.headers.get("authorization", "").encode()
-        if not hmac.compare_digest(given, f"Bearer {token}".encode()):
-            return JSONResponse({"message": "the set-up token's file says what to send as a bearer token"}, 401)
+        refused = refusal(request, token)
+        if refused is not None:
+            return refused
         action = actions.get((request.method, request.url.path.removeprefix(PREFIX)))
         if action is None:
             return JSONResponse({"message": "no such set-up route"}, 404)
@@ -56,6 +56,14 @@ def routes(scene: Scene, token: str) -> list[Route]:
         return await run_in_threadpool(_perform, action, raw)
 
     return [Route(PREFIX + "/{rest:path}", handle, methods=["GET", "POST", "DELETE"])]
+
+
+def refusal(request: Request, token: str) -> Response | None:
+    """What a set-up request is answered that does not carry the set-up token, or None."""
+    given = request.headers.get("authorization", "").encode()
+    if hmac.compare_digest(given, f"Bearer {token}".encode()):
+        return None
+    return JSONResponse({"message": "the set-up token's file says what to send as a bearer token"}, 401)
 
 
 def _perform(action: Callable[[Body], object], raw: bytes) -> Response:

@@ -14,6 +14,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rehearsal.app import Nudge, create_app
 from rehearsal.faulty import DROP
+from rehearsal.models import routes as models
 from rehearsal.scene import Scene
 from rehearsal.state import State, secret_file
 
@@ -41,7 +42,8 @@ class Rehearsal:
     a free one. `webhook_url` hears of every repository, signed with the secret in
     `<folder>/webhook-secret`. `address` overrides how clients reach us (behind a proxy or in a container).
 
-    `url` ends with a slash; `scene` sets up what is there. Raises state.FolderInUse on entering.
+    `url` ends with a slash; `scene` sets up what is there. Agent CLIs find a model at `models_url`.
+    Raises state.FolderInUse on entering.
     """
 
     scene: Scene
@@ -63,6 +65,11 @@ class Rehearsal:
     @property
     def url(self) -> str:
         return self._state.address
+
+    @property
+    def models_url(self) -> str:
+        """The base address of model calls, without a slash at its end."""
+        return self.url.rstrip("/") + models.PREFIX
 
     def start(self) -> None:
         """Serve; returns once requests are answered."""
