@@ -18,6 +18,7 @@ from domain.front_matter import INVISIBLE, MAX_TITLE, FrontMatter, read_front_ma
 from domain.identity import digest, slugify
 from domain.outline import MAX_NESTING, Item, Outline, Section, find_tasks, read_outline
 from domain.plan import MergePolicy, PlanSpec, TaskSpec
+from domain.rules import Policy
 from domain.script import shell_block
 from domain.wording import counted
 
@@ -77,6 +78,7 @@ def _read(text: str | bytes, file_name: str) -> tuple[PlanSpec | None, tuple[Tas
         checks=front.checks,
         paths=front.paths,
         merge=front.merge,
+        policy=Policy(front.refuse_tools, front.refuse_commands, front.refuse_paths),
     )
     return plan, tasks, ()
 

@@ -19,7 +19,7 @@ from domain.errors import Fault
 from domain.flat_yaml import Entry, Unreadable, Value, read_entries
 from domain.identity import SLUG
 from domain.plan import MergePolicy
-from domain.scope import glob_problem
+from domain.rules import pattern_problem
 
 MAX_TITLE = 200
 
@@ -50,6 +50,9 @@ class FrontMatter:
     attempts: int = 4
     checks: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
+    refuse_tools: tuple[str, ...] = ()
+    refuse_commands: tuple[str, ...] = ()
+    refuse_paths: tuple[str, ...] = ()
     merge: MergePolicy = MergePolicy.BY_HAND
     timeout: int = 3600
     lines: Mapping[str, int] = field(default_factory=dict)
@@ -173,12 +176,15 @@ def _merge(value: Value) -> MergePolicy:
     return MergePolicy(text)
 
 
-def _globs(value: Value) -> tuple[str, ...]:
-    globs = _texts(value)
-    problems = [problem for glob in globs if (problem := glob_problem(glob))]
-    if problems:
-        raise ValueError("; ".join(problems))
-    return globs
+def _patterns(rule: str) -> Callable[[Value], tuple[str, ...]]:
+    def read(value: Value) -> tuple[str, ...]:
+        patterns = _texts(value)
+        problems = [problem for pattern in patterns if (problem := pattern_problem(rule, pattern))]
+        if problems:
+            raise ValueError("; ".join(problems))
+        return patterns
+
+    return read
 
 
 _READERS: dict[str, Callable[[Value], object]] = {
@@ -193,7 +199,10 @@ _READERS: dict[str, Callable[[Value], object]] = {
     "concurrency": _number(1, 64),
     "attempts": _number(1, 20),
     "checks": _texts,
-    "paths": _globs,
+    "paths": _patterns("paths"),
+    "refuse_tools": _patterns("tools"),
+    "refuse_commands": _patterns("commands"),
+    "refuse_paths": _patterns("paths"),
     "merge": _merge,
     "timeout": lambda value: duration(_text(value)),
 }

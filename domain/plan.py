@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from domain.lifecycle import Lifecycle, table
+from domain.rules import NOTHING_REFUSED, Policy
 
 
 class PlanState(StrEnum):
@@ -106,7 +107,10 @@ class TaskSpec:
 
 @dataclass(frozen=True)
 class PlanSpec:
-    """A document that parsed without a fault. `spec` is its prose, `digest` names its exact text."""
+    """A document that parsed without a fault. `spec` is its prose, `digest` names its exact text.
+
+    `policy` is what the plan refuses; its owner's own policy comes on top of it.
+    """
 
     slug: str
     title: str
@@ -122,3 +126,4 @@ class PlanSpec:
     checks: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     merge: MergePolicy = MergePolicy.BY_HAND
+    policy: Policy = NOTHING_REFUSED

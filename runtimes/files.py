@@ -46,9 +46,13 @@ def read_object(path: str) -> dict[str, Any] | None:
 
     Files here are replaced whole, so one without an object is what a power cut left: no file.
     """
-    data = read_bytes(path)
+    return decode(read_bytes(path) or b"")
+
+
+def decode(data: bytes) -> dict[str, Any] | None:
+    """The JSON object that these bytes begin with, or None."""
     try:
-        value = _scan(data.decode(), 0)[0] if data else None
+        value = _scan(data.decode(), 0)[0]
     except (ValueError, StopIteration):
         return None
     return value if isinstance(value, dict) else None

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.scope import glob_problem, outside
+from domain.rules import pattern_problem
+from domain.scope import outside, refused
+
+glob_problem = partial(pattern_problem, "paths")
 
 
 def allows(glob: str, path: str) -> bool:
@@ -50,6 +54,12 @@ def test_a_pattern_matches_whole_paths_from_the_root(glob: str, inside: list[str
 def test_a_path_needs_one_of_the_patterns_and_order_is_kept() -> None:
     changed = ["z", "src/a.py", "a", "docs/b.md", "src/b.py"]
     assert outside(("src/**", "docs/*.md"), changed) == ("z", "a")
+
+
+def test_a_refused_path_is_named_whatever_else_is_allowed() -> None:
+    changed = [".github/workflows/ci.yml", "src/a.py", "src/keys/b.pem"]
+    assert refused((".github/**", "**/*.pem"), changed) == (".github/workflows/ci.yml", "src/keys/b.pem")
+    assert refused((), changed) == ()
 
 
 def test_without_patterns_everything_in_the_repository_is_allowed() -> None:

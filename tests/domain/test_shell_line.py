@@ -1,0 +1,127 @@
+"""What a line of shell would run, as far as its text says."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.shell_line import MAX_LINE, Unsplittable, commands_of
+
+
+def run_by(line: str) -> list[str]:
+    return [" ".join(command.words) for command in commands_of(line) if command.words]
+
+
+@pytest.mark.parametrize(
+    ("line", "commands"),
+    [
+        ("git push", ["git push"]),
+        ("a && b || c; d & e | f |& g", ["a", "b", "c", "d", "e", "f", "g"]),
+        ("a\nb \\\n c\n", ["a", "b c"]),
+        ("""g'i't "pu"sh o\\rigin""", ["git push origin"]),
+        ("A=1 B+=x git push C=2", ["git push C=2"]),
+        ("A=1", []),
+        ("echo 'a; b' \"c && d\" e\\;f", ["echo a; b c && d e;f"]),
+        ("a # b; c\nd", ["a", "d"]),
+        ("a#b", ["a#b"]),
+        ("a >out 2>&1 <in &>all 3>>x b", ["a b"]),
+        ("(a; b)", ["a", "b"]),
+        ("if a; then b; elif c; then d; else e; fi", ["a", "b", "c", "d", "e"]),
+        ("while ! a; do { b; }; done", ["a", "b"]),
+        ("f() { git push; }; f", ["f", "git push", "f"]),
+        ("function f { git push; }", ["git push"]),
+        ("case x in a) b;; esac", ["case x in a", "b"]),
+        ("for x in 1 2; do a $x; done", ["for x in 1 2", "a $x"]),
+    ],
+)
+def test_a_line_is_split_as_a_shell_splits_it(line: str, commands: list[str]) -> None:
+    assert run_by(line) == commands
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "echo $(git push)",
+        'echo "now $(git push) then"',
+        "echo `git push`",
+        'echo "`git push`"',
+        "echo $(echo $(echo `git push`))",
+        "cat <(git push) >(tee x)",
+        "x=$(git push)",
+        "echo ${x:-$(git push)}",
+        "echo $((1 + $(git push)))",
+        "bash -c 'git push'",
+        "/bin/sh -ec 'true; git push'",
+        "bash -lc \"bash -c 'git push'\"",
+        "eval git push",
+        "eval 'git  push'",
+        "bash <<'EOF'\ngit push\nEOF",
+        "sh <<-EOF\n\tgit push\n\tEOF",
+        "sh <<< 'git push'",
+        "env A=1 git push",
+        "env -i -u B A=1 sh -c 'git push'",
+        "env -S 'git push'",
+        "sudo -u root git push",
+        "nohup nice -n 5 timeout -k 1 10 git push",
+        "ls | xargs -n1 git push",
+        "xargs sh -c 'git push'",
+        r"find . -exec git push {} \;",
+        "su -c 'git push' root",
+        "command git push",
+        "time git push",
+        "git -C x -c a=b --no-pager push",
+        "$'git' push",
+        '$"git" push',
+        "cd x && ( git push )",
+        "cat <<A; git push\nit's text\nA\n",
+        "cat <<A\nit's text\nA\ngit push",
+        "(( x = 1 << 2 )) && git push",
+        "[[ a < b ]] && git push",
+        "echo it\\'s; git push # don't",
+    ],
+)
+def test_a_command_is_found_wherever_it_stands(line: str) -> None:
+    found = [" ".join(" ".join(command.words).split()) for command in commands_of(line)]
+    assert any(text == "git push" or text.startswith("git push ") for text in found), found
+
+
+@pytest.mark.parametrize(
+    "line", ["echo git push", "echo 'git push'", "cat <<X\ngit push\nX", "# git push", "echo $((1<<2)) git push"]
+)
+def test_a_command_that_is_only_spoken_of_is_not_run(line: str) -> None:
+    assert not any(text.startswith("git push") for text in run_by(line))
+
+
+def test_files_that_a_command_is_redirected_to_are_known() -> None:
+    found = [command.writes for command in commands_of("a > x 2>>y >&2 < z; b &> w; > v")]
+    assert found == [["x", "y"], ["w"], ["v"]]
+
+
+@pytest.mark.parametrize("line", ["echo 'a", 'echo "a', "echo `a", "echo $(a", "echo ${a", "echo $((1)", "echo $'a"])
+def test_what_no_shell_would_take_is_said_so(line: str) -> None:
+    with pytest.raises(Unsplittable, match="is missing"):
+        run_by(line)
+
+
+def test_nesting_and_length_are_bounded() -> None:
+    with pytest.raises(Unsplittable, match="too deep"):
+        run_by("eval " * 20 + "a")
+    with pytest.raises(Unsplittable, match="too deep"):
+        run_by("$(" * 5000 + "a" + ")" * 5000)
+    with pytest.raises(Unsplittable, match="longer"):
+        run_by("a" * (MAX_LINE + 1))
+
+
+@given(st.text("ab \"'`$(){}<>|&;\\\n#=-c!", max_size=40))
+def test_any_text_is_split_or_refused(line: str) -> None:
+    with suppress(Unsplittable):
+        assert all(run_by(line))
+
+
+@given(st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=5))
+def test_quoted_words_come_out_as_they_went_in(words: list[str]) -> None:
+    quoted = " ".join("'" + word.replace("'", "'\\''") + "'" for word in ["a", *words])
+    assert next(iter(commands_of(quoted))).words == ["a", *words]
