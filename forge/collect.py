@@ -14,10 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from domain.errors import NotFound, Unavailable, WatchbillError
+from forge.findings import Entry, faults_in
 from forge.git import run
 
 Git = Callable[..., bytes]
@@ -50,11 +52,13 @@ def collect(
     base_sha: str,
     message: str,
     at: datetime,
+    refuse: tuple[str, ...] = (),
 ) -> Work:
     """The commit of what differs from `start`, stored at `ref`; the same files and `at` give the same commit.
 
     Files that the tree's own .gitignore names stay out, as do pipes, sockets and devices. What should be
-    in but cannot be is in `faults`. Raises NotFound when the workspace is not there.
+    in but cannot be is in `faults`, and so is what nobody should publish (domain.findings); `refuse` are
+    patterns over paths that may not differ from the base. Raises NotFound when the workspace is not there.
     """
     if not workspace.is_dir():
         raise NotFound(f"the workspace {workspace} is gone, so there is nothing to collect")
@@ -68,8 +72,8 @@ def collect(
     start_tree, base_tree = git("rev-parse", f"{start}^{{tree}}", f"{base_sha}^{{tree}}").decode().split()
     head = start if tree == start_tree else _commit(git, tree, start, message, at)
     git("update-ref", ref, head)
-    changes = () if tree == base_tree else _changes(git, base_sha, head)
-    faults += [f"{change.path} is a git repository of its own" for change in changes if change.embedded]
+    changes = [] if tree == base_tree else _changes(git, base_sha, head)
+    faults += islice(faults_in(git, changes, refuse), _MAX_FAULTS)
     return Work(head, tree, tuple(change.path for change in changes), tuple(faults[:_MAX_FAULTS]))
 
 
@@ -159,14 +163,7 @@ def _commit(git: Git, tree: str, parent: str, message: str, at: datetime) -> str
     return git("commit-tree", tree, "-p", parent, input=text, env=dates).decode().strip()
 
 
-@dataclass(frozen=True)
-class _Change:
-    path: str
-    embedded: bool
-    """The path has become a submodule, and was none in the base."""
-
-
-def _changes(git: Git, base_sha: str, head: str) -> tuple[_Change, ...]:
+def _changes(git: Git, base_sha: str, head: str) -> list[Entry]:
     """What `head` changes since it left the base; everything that differs when they share no history."""
     diff = partial(git, "diff-tree", "-r", "-z", "--raw", "--no-renames")
     try:
@@ -176,9 +173,8 @@ def _changes(git: Git, base_sha: str, head: str) -> tuple[_Change, ...]:
     fields = raw.split(b"\0")[:-1]
     changes = []
     for about, path in zip(fields[::2], fields[1::2], strict=True):
-        before, after = about.decode().lstrip(":").split(" ")[:2]
-        changes.append(_Change(_text(path), after == _GITLINK and before != _GITLINK))
-    return tuple(changes)
+        changes.append(Entry(_text(path), *about.decode().lstrip(":").split(" ")[:4]))
+    return changes
 
 
 def _lines(paths: list[bytes]) -> bytes:

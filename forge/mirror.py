@@ -85,9 +85,11 @@ class Mirror:
         base_sha: str,
         message: str,
         at: datetime,
+        refuse: tuple[str, ...] = (),
     ) -> Work:
         """Commit what a run left in its workspace, and preserve it at its ref.
 
+        `refuse` are patterns over paths that may not differ from the base; what does is in `faults`.
         The same files and the same `at` give the same commit. Files that the tree's own .gitignore names
         stay out, as do pipes, sockets and devices; what should be in but could not be is in `faults`.
         Raises NotFound when the workspace is not there.
@@ -101,6 +103,7 @@ class Mirror:
             base_sha=base_sha,
             message=message,
             at=at,
+            refuse=refuse,
         )
         return self._together(work)
 

@@ -1,0 +1,46 @@
+"""Secrets that nobody means to publish, by the few forms that cannot be taken for anything else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_FORMS = {
+    # With the beginning of the key: a program may well speak of the line above it.
+    "a private key": rb"-----BEGIN (?:[A-Z]+ ){0,2}PRIVATE KEY(?: BLOCK)?-----"
+    rb"[\s\\nr\"',+]{1,16}[A-Za-z0-9+/:=, -]{24}",
+    "a GitHub token": rb"\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{60})",
+    "a GitLab token": rb"\bglpat-[A-Za-z0-9_-]{20}",
+    "an Anthropic key": rb"\bsk-ant-[A-Za-z0-9_-]{24}",
+    "an OpenAI key": rb"\bsk-(?:proj-|svcacct-)?[A-Za-z0-9_-]{20}T3BlbkFJ[A-Za-z0-9_-]{20}",
+    "an AWS access key": rb"\b(?:AKIA|ASIA)[A-Z2-7]{16}\b",
+    "a Google API key": rb"\bAIza[A-Za-z0-9_-]{35}\b",
+    "a Slack token": rb"\bxox[abeprs]-[A-Za-z0-9-]{20}",
+    "a Stripe key": rb"\b[rs]k_live_[A-Za-z0-9]{24}",
+    "an npm token": rb"\bnpm_[A-Za-z0-9]{36}\b",
+    "a PyPI token": rb"\bpypi-AgEIcHlwaS5vcmc[A-Za-z0-9_-]{40}",
+}
+_NAMES = tuple(_FORMS)
+_ANY = re.compile(b"|".join(b"(" + form + b")" for form in _FORMS.values()))
+_MADE_UP = re.compile(rb"example", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Leak:
+    """`kind` says what it looks like, `line` where it begins. The secret itself is not in it."""
+
+    kind: str
+    line: int
+
+
+def leaks(content: bytes, before: bytes = b"") -> Iterator[Leak]:
+    """What looks like a secret in a file's content and was not in it before.
+
+    What has "example" in it is none: that is how providers mark those in their manuals.
+    """
+    known = {found[0] for found in _ANY.finditer(before)}
+    for found in _ANY.finditer(content):
+        if found[0] not in known and not _MADE_UP.search(found[0]):
+            known.add(found[0])
+            yield Leak(_NAMES[(found.lastindex or 1) - 1], content.count(b"\n", 0, found.start()) + 1)
