@@ -39,9 +39,9 @@ async def received(chunks: AsyncIterable[bytes], encoding: str) -> dict[str, Any
             raise TooLarge(f"the request has more than {LARGEST} bytes")
     try:
         value = json.loads(_decompressed(bytes(raw), encoding.strip().lower()))
-    except (ValueError, zlib.error, zstd.ZstdError, EOFError) as error:
-        if isinstance(error, TooLarge | UnknownEncoding):
-            raise
+    except (TooLarge, UnknownEncoding, Unreadable):
+        raise
+    except (ValueError, zlib.error, zstd.ZstdError) as error:
         raise Unreadable(f"the request's body cannot be read: {error}") from None
     if not isinstance(value, dict):
         raise Unreadable("the request's body is no JSON object")
@@ -54,11 +54,15 @@ def _decompressed(raw: bytes, encoding: str) -> bytes:
             return raw
         case "gzip" | "deflate":
             # 32 lets zlib find out by itself whether it is gzip's or its own header.
-            whole = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32).decompress(raw, LARGEST + 1)
+            zlibs = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
+            whole, ended = zlibs.decompress(raw, LARGEST + 1), zlibs.eof
         case "zstd":
-            whole = zstd.ZstdDecompressor().decompress(raw, LARGEST + 1)
+            zstds = zstd.ZstdDecompressor()
+            whole, ended = zstds.decompress(raw, LARGEST + 1), zstds.eof
         case _:
             raise UnknownEncoding(f"the content encoding {encoding!r} is not known; use gzip, deflate or zstd")
     if len(whole) > LARGEST:
         raise TooLarge(f"the request has more than {LARGEST} bytes once it is decompressed")
+    if not ended:
+        raise Unreadable(f"the request's body ends within its {encoding}")
     return whole

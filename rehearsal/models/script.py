@@ -1,9 +1,15 @@
-"""What a test has the model say, and the faults that it is to show."""
+"""What a test has the model say, and the faults that it is to show.
+
+A script as JSON; `token` is the bearer token or API key that it is for, and without one it is for all:
+
+    {"token": "…", "steps": [{"text": "I look.", "tool": "Bash", "input": {"command": "ls"}}, {"text": "Done."}],
+     "faults": [{"kind": "status", "status": 402, "from": 1}], "usage": {"input": 900, "output": 50}}
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
 
@@ -27,6 +33,17 @@ class FaultKind(StrEnum):
     """Leaves out what was used."""
 
 
+_FAULT: Mapping[str, Any] = {
+    "kind": str,
+    "from": int,
+    "count": int | None,
+    "status": int,
+    "message": str,
+    "retry_after": int | str,
+    "after": int,
+    "seconds": int | float,
+}
+
 STATUSES = frozenset({400, 401, 402, 403, 404, 413, 429, 500, 503, 529})
 
 
@@ -49,17 +66,17 @@ class Fault:
     @classmethod
     def scripted(cls, given: Mapping[str, Any]) -> Self:
         """Raises ValueError for a fault that there is not."""
-        known = {"from" if field.name == "first" else field.name for field in fields(cls)}
-        unknown = sorted(given.keys() - known)
+        given = _object("a fault", given)
+        unknown = sorted(given.keys() - _FAULT.keys())
         if unknown:
-            raise ValueError(f"a fault has no {unknown[0]!r}; it has {', '.join(sorted(known))}")
-        kind = given.get("kind")
-        if kind not in list(FaultKind):
-            raise ValueError(f"there is no fault {kind!r}; the kinds are {', '.join(FaultKind)}")
+            raise ValueError(f"a fault has no {unknown[0]!r}; it has {', '.join(sorted(_FAULT))}")
+        for name, value in given.items():
+            if not isinstance(value, _FAULT[name]) or isinstance(value, bool):
+                raise ValueError(f"a fault cannot have {name} {value!r}")
+        if given.get("kind") not in list(FaultKind):
+            raise ValueError(f"there is no fault {given.get('kind')!r}; the kinds are {', '.join(FaultKind)}")
         values = {"first" if name == "from" else name: value for name, value in given.items()}
-        if "retry_after" in values:
-            values["retry_after"] = str(values["retry_after"])
-        made = cls(**{**values, "kind": FaultKind(kind)})
+        made = cls(**{**values, "kind": FaultKind(given["kind"]), "retry_after": str(given.get("retry_after", ""))})
         if made.status not in STATUSES:
             raise ValueError(f"status {made.status!r} is none of {', '.join(map(str, sorted(STATUSES)))}")
         return made
@@ -78,7 +95,8 @@ class Step:
     @classmethod
     def scripted(cls, given: Mapping[str, Any]) -> Self:
         """Raises ValueError for a step of another form."""
-        calls = given.get("tools", [given] if "tool" in given else [])
+        given = _object("a step", given)
+        calls = [_object("a call", call) for call in given.get("tools", [given] if "tool" in given else [])]
         if not given.keys() <= {"text", "tool", "input", "tools"} or not (calls or given.get("text")):
             raise ValueError('a step is {"text": …}, {"tool": …, "input": …} or {"tools": […]}')
         return cls(str(given.get("text", "")), tuple((str(call["tool"]), call.get("input", {})) for call in calls))
@@ -87,6 +105,12 @@ class Step:
         """A tool that is not offered is called all the same, as models do."""
         offered = {tool.name: tool for tool in conversation.tools}
         return Reply(self.text, tuple(ToolCall(offered.get(name, Tool(name)), given) for name, given in self.calls))
+
+
+def _object(what: str, given: Any) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{what} is an object, not {given!r}")
+    return given
 
 
 class Script:
