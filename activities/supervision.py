@@ -15,6 +15,7 @@ from typing import Any
 
 from temporalio import activity
 
+from activities.commissions import Commissions
 from domain.errors import NotFound, WatchbillError
 from domain.run import STATE_OF, EndKind, Role, RunEnd, RunFacts, RunState
 from domain.task import TaskFacts
@@ -37,7 +38,10 @@ HEED = 1.0
 
 @dataclass(frozen=True)
 class Supervision:
-    """`home` is this host's folder, `keeper` this worker; `agent_path` the PATH that runs are given."""
+    """`home` is this host's folder, `keeper` this worker; `agent_path` the PATH that runs are given.
+
+    `commissions` gives agents what they need and takes what they said.
+    """
 
     store: Store
     home: Path
@@ -45,6 +49,7 @@ class Supervision:
     keeper: runs.Keeper
     agent_path: str
     incarnation: int
+    commissions: Commissions
 
     @activity.defn
     async def supervise(self, run_id: str) -> RunEnd:
@@ -108,8 +113,8 @@ class Supervision:
             command=run.command,
             path=self.agent_path,
         )
-        launch = self._runtime(run).launch(job)
         now = datetime.now(UTC)
+        launch = self._runtime(run).launch(self.commissions.job(job, run, task, now))
         with self.store.write() as connection:
             runs.spawned(connection, run, self.keeper, now, self.incarnation)
         folder.spawn(launch, now + self.keeper.lease)
@@ -145,6 +150,7 @@ class Supervision:
         if not isinstance(status, Ended):
             raise WatchbillError(f"run {run.id} has no recorded end")
         verdict = self._runtime(run).judge(status.result, folder)
+        verdict, asked = self.commissions.outcome(run, task.owner, verdict, datetime.now(UTC))
         end = RunEnd(
             run.id,
             STATE_OF[verdict.outcome],
@@ -153,7 +159,8 @@ class Supervision:
             verdict.reason,
             folder.text(),
             verdict.outcome,
-            session=verdict.session,
+            asked,
+            verdict.session,
         )
         return self._record(folder, run, task, end)
 

@@ -19,6 +19,7 @@ from forge.github_api import GitHubApi
 from forge.github_auth import App, Credentials, PersonalToken
 from runtimes.crashes import WorkerLog
 from runtimes.host import boot_id, host_id
+from signing import capabilities
 from store.database import Store, migrate, open_store
 from store.runs import Keeper
 from telemetry.logs import configure
@@ -42,7 +43,8 @@ async def serve(settings: WorkerSettings, keeper: Keeper, store: Store) -> None:
     api = GitHubApi(settings.github_api, seconds_between_writes=settings.github_pause)
     forge = GitHub(api, _credentials(settings, api), merge_method=settings.merge_method)
     signer = await asyncio.to_thread(upkeep.signer_of, store, settings.seal_key)
-    ports = Ports(client, store, forge, keeper, number, signer)
+    minter = await asyncio.to_thread(upkeep.signer_of, store, settings.capability_key, capabilities.USE)
+    ports = Ports(client, store, forge, keeper, number, signer, minter)
     await asyncio.to_thread(upkeep.account_for_the_dead, store, settings.folder, number)
     await asyncio.to_thread(upkeep.sign_on, store, keeper)
     await asyncio.to_thread(upkeep.take_over, store, keeper)

@@ -32,6 +32,10 @@ class WorkerSettings(BaseSettings):
     """Seconds between two writes to GitHub, which asks for one; 0 for a stand-in on this machine."""
     seal_key_file: Path | None = None
     """The private key that seals chain heads; made in the home folder where none is named."""
+    capability_key_file: Path | None = None
+    """The private key that signs agents' capabilities; made in the home folder where none is named."""
+    relay: str = ""
+    """The address of the agents' door, such as `http://127.0.0.1:8095`; without it no agent can work."""
     merge_method: Literal["merge", "squash", "rebase"] = "squash"
     interval: float = Field(60.0, gt=0)
     """Seconds between two ticks of an owner's heartbeat."""
@@ -55,6 +59,10 @@ class WorkerSettings(BaseSettings):
     @property
     def seal_key(self) -> Path:
         return (self.seal_key_file or self.folder / "keys" / "seal.pem").expanduser()
+
+    @property
+    def capability_key(self) -> Path:
+        return (self.capability_key_file or self.folder / "keys" / "capability.pem").expanduser()
 
     @property
     def store(self) -> str:

@@ -42,14 +42,16 @@ def account_for_the_dead(store: Store, home: Path, incarnation: int) -> None:
         log.warning("a worker had died", worker=dead.worker_id, runs=[run.id for run in runs])
 
 
-def signer_of(store: Store, key: Path) -> Signer:
-    """This worker's seal, with its public half in the graph before anything bears it. A repeat finds both.
+def signer_of(store: Store, key: Path, use: str = keys.SEAL) -> Signer:
+    """This worker's key for one use, with its public half in the graph before anything bears it.
+
+    A repeat finds both.
 
     Raises Unauthorized for a key file that others may read, or that holds something else.
     """
     signer = open_or_make(key)
     with store.write() as connection:
-        keys.keep_key(connection, signer.kid, signer.public, keys.SEAL, datetime.now(UTC))
+        keys.keep_key(connection, signer.kid, signer.public, use, datetime.now(UTC))
     return signer
 
 

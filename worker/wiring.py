@@ -9,6 +9,7 @@ from datetime import timedelta
 from temporalio.client import Client
 from temporalio.worker import Worker
 
+from activities.commissions import Commissions
 from activities.dispatch import Dispatch
 from activities.facts import Facts
 from activities.landing import Landing
@@ -47,6 +48,7 @@ class Ports:
     keeper: Keeper
     incarnation: int
     signer: Signer
+    minter: Signer
 
 
 def shared_worker(ports: Ports, settings: WorkerSettings, threads: ThreadPoolExecutor) -> Worker:
@@ -75,7 +77,13 @@ def host_worker(ports: Ports, settings: WorkerSettings, threads: ThreadPoolExecu
     """What lies on this host's disk: workspaces and processes. Only this host polls its queue."""
     workspaces = Workspaces(ports.store, ports.forge, settings.folder, ports.incarnation)
     supervision = Supervision(
-        ports.store, settings.folder, RUNTIMES, ports.keeper, settings.agent_path, ports.incarnation
+        ports.store,
+        settings.folder,
+        RUNTIMES,
+        ports.keeper,
+        settings.agent_path,
+        ports.incarnation,
+        Commissions(ports.store, settings.folder, settings.relay, ports.minter),
     )
     return Worker(
         ports.client,

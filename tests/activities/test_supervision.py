@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from activities.commissions import Commissions
 from activities.supervision import Supervision, workspace_of
 from domain.errors import NotFound
 from domain.run import Role, RunFacts, RunState
 from runtimes.folder import Live, RunFolder
 from runtimes.port import DEFAULT_PATH
 from runtimes.registry import RUNTIMES
+from signing.keys import Signer
 from store.events import events_of
 from store.evidence import evidence_of
 from tests.activities.conftest import KEEPER, Graph
@@ -22,8 +25,13 @@ UNTIL_TOLD = "touch started; while [ ! -e go ]; do sleep 0.05; done; echo done"
 
 
 @pytest.fixture
-def supervision(graph: Graph, home: Path) -> Supervision:
-    return Supervision(graph.store, home, RUNTIMES, KEEPER, DEFAULT_PATH, 1)
+def commissions(graph: Graph, home: Path, signer: Signer) -> Commissions:
+    return Commissions(graph.store, home, "", signer)
+
+
+@pytest.fixture
+def supervision(graph: Graph, home: Path, commissions: Commissions) -> Supervision:
+    return Supervision(graph.store, home, RUNTIMES, KEEPER, DEFAULT_PATH, 1, commissions)
 
 
 @pytest.fixture
@@ -128,9 +136,9 @@ async def test_a_failing_check_is_a_finding_about_the_commit(
     assert (check.kind, check.commit_sha, check.exit_code) == ("check", "1" * 40, 1)
 
 
-async def test_a_runtime_that_this_host_lacks_is_named(graph: Graph, home: Path) -> None:
+async def test_a_runtime_that_this_host_lacks_is_named(graph: Graph, home: Path, supervision: Supervision) -> None:
     run = begin(graph, home, "true")
-    bare = Supervision(graph.store, home, {}, KEEPER, DEFAULT_PATH, 1)
+    bare = replace(supervision, runtimes={})
     with pytest.raises(NotFound, match="no runtime shell"):
         await graph.call(bare.supervise, run.id)
 

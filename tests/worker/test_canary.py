@@ -124,7 +124,7 @@ async def test_a_token_is_seen_nowhere(
         forge = GitHub(api, PersonalToken(api, token))
         keeper = Keeper("worker-1", "canary", "boot-1", timedelta(minutes=2))
         signer = signer_of(store, settings.seal_key)
-        ports = Ports(client, store, forge, keeper, await incarnation(client, store), signer)
+        ports = Ports(client, store, forge, keeper, await incarnation(client, store), signer, signer)
         async with shared_worker(ports, settings, threads), host_worker(ports, settings, threads):
             plan = await to_the_end(Temporal(client, temporal_address))
         await api.close()

@@ -50,9 +50,8 @@ def names(*kinds: type) -> dict[str, str]:
 async def test_every_activity_that_is_asked_for_is_served_where_it_belongs(
     temporal_client: Client, sqlite_store: Store, tmp_path: Path
 ) -> None:
-    ports = Ports(
-        temporal_client, sqlite_store, ScriptedForge(Script()), KEEPER, 1, open_or_make(tmp_path / "seal.pem")
-    )
+    signer = open_or_make(tmp_path / "seal.pem")
+    ports = Ports(temporal_client, sqlite_store, ScriptedForge(Script()), KEEPER, 1, signer, signer)
     settings = WorkerSettings(home=tmp_path)
     with ThreadPoolExecutor(64) as threads:
         shared = shared_worker(ports, settings, threads)

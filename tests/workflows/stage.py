@@ -378,7 +378,7 @@ async def open_stage(
         stage = _stage(client, store, told)
         with ThreadPoolExecutor(16) as threads:
             signer = signer_of(store, told.seal_key)
-            ports = Ports(client, store, stage.forge, stage.host.keeper, 1, signer)
+            ports = Ports(client, store, stage.forge, stage.host.keeper, 1, signer, signer)
             async with shared_worker(ports, stage.settings, threads):
                 await stage.host_comes()
                 try:

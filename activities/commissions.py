@@ -1,0 +1,113 @@
+"""What an agent is sent out with, and what it came back with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from jsonschema import Draft202012Validator
+
+from domain.agents import AGENTS
+from domain.brief import RESULT_SCHEMA, render
+from domain.errors import Unauthorized
+from domain.judge import word_for
+from domain.run import Outcome, Role, RunFacts
+from domain.task import TaskFacts
+from runtimes.port import Door, Job, Verdict
+from signing.capabilities import LONGEST, Grant, mint
+from signing.keys import Signer
+from store import plans, words
+from store.database import Store
+
+MARGIN = timedelta(minutes=5)
+"""How much longer a capability is good than its run may last: a run ends before its capability does."""
+
+
+@dataclass(frozen=True)
+class Commissions:
+    """`home` is this host's folder, `relay` the address of the agents' door, empty where there is none.
+
+    `signer` mints capabilities, with a key that is for nothing else.
+    """
+
+    store: Store
+    home: Path
+    relay: str
+    signer: Signer
+
+    def job(self, job: Job, run: RunFacts, task: TaskFacts, now: datetime) -> Job:
+        """The job with all that an agent needs: its brief, its memory, and a capability for its door.
+
+        The brief of a run is kept, and is the same at every call; the capability is not, and each is good
+        for this run alone. Raises Unauthorized where there is no door to send an agent to.
+        """
+        if run.runtime not in AGENTS:
+            return job
+        if not self.relay:
+            raise Unauthorized(
+                f"{run.runtime} reaches its model through the relay, and this worker knows of none; start one with "
+                "`watchbill relay`, and name it in WATCHBILL_RELAY"
+            )
+        note = word_for(task, run)
+        brief = self._brief(run, task, note)
+        timeout = min(timedelta(seconds=job.timeout), LONGEST - MARGIN)
+        grant = Grant(task.owner, task.plan_id, task.id, run.id, run.epoch, run.role, run.model)
+        door = Door(f"{self.relay}/models", f"{self.relay}/mcp", mint(self.signer, grant, now, timeout + MARGIN))
+        return replace(
+            job,
+            timeout=int(timeout.total_seconds()),
+            role=run.role,
+            brief=brief.text,
+            note=note or "Go on where you stopped.",
+            model=run.model,
+            memory=self.memory(run),
+            session=task.session,
+            schema=brief.schema,
+            door=door,
+        )
+
+    def memory(self, run: RunFacts) -> Path:
+        """Where the agent's CLI keeps its sessions: one folder for all runs of a task and role."""
+        return self.home / "memory" / run.task_id / f"{run.role}-{run.runtime}"
+
+    def outcome(self, run: RunFacts, owner: str, verdict: Verdict, now: datetime) -> tuple[Verdict, str]:
+        """The verdict once what the run said to us is taken in, and what it asked a person.
+
+        A result that came by the CLI's own means is kept as if it had come by our tool. A repeat finds it.
+        """
+        if run.runtime not in AGENTS or verdict.outcome is not Outcome.DONE:
+            return verdict, ""
+        with self.store.read() as connection:
+            asked = words.question_of(connection, run.id)
+            brief = words.brief_of(connection, run.id)
+            result = words.result_of(connection, run.id)
+        if asked and result is None:
+            return replace(verdict, outcome=Outcome.ASKED, reason="it asks a person"), asked
+        if brief is None or brief.schema is None or result is not None:
+            return verdict, ""
+        if verdict.result is None:
+            return replace(verdict, outcome=Outcome.NO_RESULT, reason="it ended without a result"), ""
+        fault = next(Draft202012Validator(brief.schema).iter_errors(verdict.result), None)
+        if fault is not None:
+            why = f"its result does not fit: {fault.message[:200]}"
+            return replace(verdict, outcome=Outcome.SCHEMA_BROKEN, reason=why), ""
+        said = {"result": verdict.result, "revision": brief.revision, "brief": brief.digest}
+        with self.store.write() as connection:
+            words.say(connection, _speaker(run, owner), words.WordKind.RESULT, said, now)
+        return verdict, ""
+
+    def _brief(self, run: RunFacts, task: TaskFacts, note: str) -> words.Brief:
+        with self.store.write() as connection:
+            there = words.brief_of(connection, run.id)
+            if there is not None:
+                return there
+            plan = plans.load_plan(connection, run.plan_id)
+            wanted = RESULT_SCHEMA if run.role is Role.AUTHOR else None
+            brief = words.Brief(run.id, render(task, plan.spec, note), wanted, plan.revision)
+            words.put_brief(connection, brief)
+            return brief
+
+
+def _speaker(run: RunFacts, owner: str) -> words.Speaker:
+    return words.Speaker(owner, run.plan_id, run.task_id, run.id, run.epoch, run.role)

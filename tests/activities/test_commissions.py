@@ -1,0 +1,127 @@
+"""What an agent is sent out with and what it came back with, over a real store."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from activities.commissions import Commissions
+from domain.errors import Unauthorized
+from domain.run import Outcome, RunFacts
+from runtimes.port import Job, Verdict
+from signing.capabilities import USE, checked
+from signing.keys import Signer
+from store import words
+from tests.activities.conftest import OWNER, Graph
+
+NOW = datetime.now(UTC)
+DONE = Verdict(Outcome.DONE, 0, "")
+
+
+@pytest.fixture
+def commissions(graph: Graph, home: Path, signer: Signer) -> Commissions:
+    return Commissions(graph.store, home, "http://127.0.0.1:1", signer)
+
+
+@pytest.fixture
+def run(graph: Graph) -> RunFacts:
+    graph.confirm(runtime="claude")
+    return graph.begin()
+
+
+def job(run: RunFacts, home: Path, timeout: int = 60) -> Job:
+    return Job(run.id, run.task_id, "", "", home / "workspace", home / "run", timeout)
+
+
+def said(graph: Graph, run: RunFacts, kind: words.WordKind, body: dict[str, object]) -> None:
+    speaker = words.Speaker(OWNER, run.plan_id, run.task_id, run.id, run.epoch, run.role)
+    with graph.store.write() as connection:
+        words.say(connection, speaker, kind, body, NOW)
+
+
+def test_an_agent_gets_a_brief_a_memory_and_a_capability_for_this_run_alone(
+    graph: Graph, home: Path, commissions: Commissions, run: RunFacts, signer: Signer
+) -> None:
+    given = commissions.job(job(run, home), run, graph.facts(), NOW)
+    assert "# Task 1: Make it" in given.brief
+    assert given.model == "claude-sonnet-4-6"
+    assert given.door is not None
+    grant = checked(given.door.token, {signer.kid: signer.public}, NOW)
+    assert (grant.run, grant.epoch, grant.task, grant.model_id) == (run.id, run.epoch, run.task_id, given.model)
+    assert given.door.token not in repr(given)
+    assert USE == "capability"
+
+
+def test_the_brief_of_a_run_is_the_same_at_every_call(
+    graph: Graph, home: Path, commissions: Commissions, run: RunFacts
+) -> None:
+    first = commissions.job(job(run, home), run, graph.facts(), NOW)
+    graph.move("pause")
+    again = commissions.job(job(run, home), run, graph.facts(), NOW)
+    assert (first.brief, first.schema) == (again.brief, again.schema)
+    with graph.store.read() as connection:
+        kept = words.brief_of(connection, run.id)
+    assert kept is not None
+    assert kept.text == first.brief
+
+
+def test_a_run_ends_before_its_capability_does(
+    graph: Graph, home: Path, commissions: Commissions, run: RunFacts
+) -> None:
+    given = commissions.job(job(run, home, timeout=24 * 3600), run, graph.facts(), NOW)
+    assert given.timeout == 115 * 60
+
+
+def test_without_a_door_no_agent_is_sent_out(graph: Graph, home: Path, run: RunFacts, signer: Signer) -> None:
+    with pytest.raises(Unauthorized, match="watchbill relay"):
+        Commissions(graph.store, home, "", signer).job(job(run, home), run, graph.facts(), NOW)
+
+
+def test_what_came_by_our_tools_decides_what_a_run_amounts_to(
+    graph: Graph, home: Path, commissions: Commissions, run: RunFacts
+) -> None:
+    brief = commissions.job(job(run, home), run, graph.facts(), NOW)
+    verdict, asked = commissions.outcome(run, OWNER, DONE, NOW)
+    assert (verdict.outcome, asked) == (Outcome.NO_RESULT, "")
+    said(graph, run, words.WordKind.QUESTION, {"question": "Which of the two?"})
+    verdict, asked = commissions.outcome(run, OWNER, DONE, NOW)
+    assert (verdict.outcome, asked) == (Outcome.ASKED, "Which of the two?")
+    said(graph, run, words.WordKind.RESULT, {"result": {"summary": "done"}, "revision": 1, "brief": "b"})
+    assert commissions.outcome(run, OWNER, DONE, NOW) == (DONE, "")
+    assert brief.schema is not None
+
+
+@pytest.mark.parametrize(
+    ("result", "outcome"),
+    [
+        ({"summary": "It is made."}, Outcome.DONE),
+        ({"summary": ""}, Outcome.SCHEMA_BROKEN),
+        ("x", Outcome.SCHEMA_BROKEN),
+    ],
+        ({"summary": "It is made."}, Outcome.DONE),
+        ({"summary": ""}, Outcome.SCHEMA_BROKEN),
+        ("x", Outcome.SCHEMA_BROKEN),
+    ],
+)
+def test_a_result_by_the_clis_own_means_is_checked_and_kept(
+    graph: Graph, home: Path, commissions: Commissions, run: RunFacts, result: object, outcome: Outcome
+) -> None:
+    commissions.job(job(run, home), run, graph.facts(), NOW)
+    told = Verdict(Outcome.DONE, 0, "", result=result)
+    assert commissions.outcome(run, OWNER, told, NOW)[0].outcome is outcome
+    with graph.store.read() as connection:
+        kept = words.result_of(connection, run.id)
+    assert (kept is not None) == (outcome is Outcome.DONE)
+
+
+@pytest.mark.parametrize(
+    "outcome", [Outcome.REFUSED, Outcome.DROPPED, Outcome.CRASHED, Outcome.STOPPED, Outcome.DENIED]
+)
+def test_what_broke_off_is_no_result_whatever_was_said(
+    graph: Graph, home: Path, commissions: Commissions, run: RunFacts, outcome: Outcome
+) -> None:
+    commissions.job(job(run, home), run, graph.facts(), NOW)
+    verdict = Verdict(outcome, None, "so it ended")
+    assert commissions.outcome(run, OWNER, verdict, NOW) == (verdict, "")
