@@ -152,7 +152,7 @@ def refusal(policy: Policy, tool: str, given: dict[str, Any], cwd: str) -> str:
     if name in _WRITERS:
         return _paths_refusal(policy, [given[key] for key in _PATH_KEYS if key in given], tool, cwd)
     line = given.get("command", given.get("cmd"))
-    return "" if line is None else _line_refusal(policy, line if isinstance(line, str) else _quoted(line), cwd)
+    return "" if line is None else _line_refusal(policy, _as_line(line), cwd)
 
 
 def _line_refusal(policy: Policy, line: str, cwd: str) -> str:
@@ -227,8 +227,13 @@ def _patched(patch: str) -> Iterator[str]:
                 yield line.strip()[len(start) :].strip()
 
 
-def _quoted(words: list[str]) -> str:
-    return " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
+def _as_line(command: Any) -> str:
+    """A command as a line: it comes as one, or as a list of words."""
+    if isinstance(command, str):
+        return command
+    if not isinstance(command, list):
+        raise TypeError("its command is no text")
+    return " ".join("'" + word.replace("'", "'\\''") + "'" for word in command)
 
 
 def _shown(given: Any, limit: int) -> str:
