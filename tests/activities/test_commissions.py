@@ -100,10 +100,6 @@ def test_what_came_by_our_tools_decides_what_a_run_amounts_to(
         ({"summary": ""}, Outcome.SCHEMA_BROKEN),
         ("x", Outcome.SCHEMA_BROKEN),
     ],
-        ({"summary": "It is made."}, Outcome.DONE),
-        ({"summary": ""}, Outcome.SCHEMA_BROKEN),
-        ("x", Outcome.SCHEMA_BROKEN),
-    ],
 )
 def test_a_result_by_the_clis_own_means_is_checked_and_kept(
     graph: Graph, home: Path, commissions: Commissions, run: RunFacts, result: object, outcome: Outcome
