@@ -9,13 +9,14 @@ import pytest
 from pydantic_core import PydanticUndefined
 
 from domain.errors import Unavailable
+from relay.settings import RelaySettings
 from starter.exits import CommandFailed
 from starter.local.addresses import Addresses, Claim
 from starter.settings import DEFAULT_ADDRESS, load
 from webhooks.settings import WebhookSettings
 from worker.settings import WorkerSettings
 
-DOORS = (WorkerSettings, WebhookSettings)
+DOORS = (WorkerSettings, WebhookSettings, RelaySettings)
 NAME = re.compile(r"\"(WATCHBILL_[A-Z_]*[A-Z])\"")
 ROOT = Path(__file__).parents[2]
 UP = Addresses("127.0.0.1:5555", "http://127.0.0.1:5556", "http://127.0.0.1:5557", None, 1)

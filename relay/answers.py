@@ -1,0 +1,51 @@
+"""How the relay says no: one sentence in JSON, in the shape that Anthropic's and OpenAI's clients both show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    405: "invalid_request_error",
+    413: "request_too_large",
+    421: "invalid_request_error",
+}
+
+
+class Refused(Exception):
+    """The request is answered with this status and sentence, and with nothing else."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def refusal(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    error = {"type": _TYPES.get(status, "api_error"), "message": message}
+    if status == 401:
+        headers = {"WWW-Authenticate": "Bearer"}
+    return JSONResponse({"type": "error", "error": error}, status, headers)
+
+
+async def body_of(request: Request, limit: int) -> bytes:
+    """The whole body. Raises Refused as soon as it is known to be larger than `limit` bytes."""
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > limit:
+        raise Refused(413, f"the body is larger than {limit} bytes")
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > limit:
+                raise Refused(413, f"the body is larger than {limit} bytes")
+            parts.append(part)
+    except ClientDisconnect as error:
+        raise Refused(400, "the body was broken off") from error
+    return b"".join(parts)

@@ -1,0 +1,192 @@
+"""A relay that listens, before a graph with one live run, and a provider behind it that is told what to say."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from sqlalchemy import select
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from domain.run import RunFacts
+from relay.app import Door
+from signing.capabilities import USE, Grant, mint
+from signing.keys import Signer, open_or_make
+from store.database import Store
+from store.keys import keep_key
+from store.tables import words
+from store.words import Brief, put_brief
+from tests.activities.conftest import OWNER, Graph
+
+LIMIT = 64 * 1024
+SCHEMA = {
+    "type": "object",
+    "required": ["summary"],
+    "additionalProperties": False,
+    "properties": {
+        "summary": {"type": "string", "minLength": 3},
+        "parts": {"type": "array", "items": {"$ref": "#/$defs/part"}},
+    },
+    "$defs": {"part": {"type": "integer"}},
+}
+
+
+@contextmanager
+def serving(app: Starlette, drain: int = 5) -> Iterator[tuple[str, uvicorn.Server]]:
+    """The app behind a real server in a thread of its own, and its address."""
+    config = uvicorn.Config(
+        app, "127.0.0.1", 0, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=drain
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield f"http://127.0.0.1:{port}", server
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+@dataclass
+class Provider:
+    """A model provider: it notes what it is asked, and says `parts`, each but the first only once `goes_on` is set."""
+
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    parts: list[bytes] = field(default_factory=lambda: [b"data: one\n\n", b"data: two\n\n"])
+    goes_on: threading.Event = field(default_factory=threading.Event)
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    breaks_off: bool = False
+    hung_up: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.goes_on.set()
+
+    def app(self) -> Starlette:
+        methods = ["GET", "POST", "PUT", "DELETE"]
+        return Starlette(routes=[Route("/models/{path:path}", self._answer, methods=methods)])
+
+    async def _answer(self, request: Request) -> Response:
+        self.asked.append(
+            {
+                "method": request.method,
+                "path": request.scope["raw_path"].decode(),
+                "query": request.url.query,
+                "headers": dict(request.headers),
+                "body": await request.body(),
+            }
+        )
+        headers = {"content-type": "text/event-stream", "set-cookie": "a=b", **self.headers}
+        return StreamingResponse(self._say(), self.status, headers)
+
+    async def _say(self) -> AsyncIterator[bytes]:
+        try:
+            for part in self.parts:
+                yield part
+                while not self.goes_on.is_set():
+                    await asyncio.sleep(0.02)
+            if self.breaks_off:
+                raise RuntimeError("broken off on purpose")
+        except asyncio.CancelledError:
+            self.hung_up.set()
+            raise
+
+
+@dataclass
+class Relay:
+    """The relay's address, the run that it is open to, and everything it takes to be somebody else."""
+
+    url: str
+    server: uvicorn.Server
+    graph: Graph
+    run: RunFacts
+    signer: Signer
+    provider: Provider
+    client: httpx.Client
+
+    @property
+    def grant(self) -> Grant:
+        run = self.run
+        return Grant(OWNER, run.plan_id, run.task_id, run.id, run.epoch, run.role, "a-model", 10**9)
+
+    def token(self, signer: Signer | None = None, now: datetime | None = None, **other: Any) -> str:
+        grant = replace(self.grant, **other)
+        return mint(signer or self.signer, grant, now or datetime.now(UTC), timedelta(minutes=10))
+
+    def headers(self, token: str | None = None) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token() if token is None else token}"}
+
+    def post(self, path: str, token: str | None = None, **more: Any) -> httpx.Response:
+        more.setdefault("headers", self.headers(token))
+        return self.client.post(path, **more)
+
+    def stream(self, path: str) -> AbstractContextManager[httpx.Response]:
+        return self.client.stream("POST", path, headers=self.headers())
+
+    def end(self, event: str = "finish") -> None:
+        self.graph.move(event, "run", self.run.id)
+
+    def words(self) -> list[Any]:
+        with self.graph.store.read() as connection:
+            return list(connection.execute(select(words).order_by(words.c.n)))
+
+
+@pytest.fixture
+def signer(tmp_path: Path) -> Signer:
+    return open_or_make(tmp_path / "capability.pem")
+
+
+@pytest.fixture(scope="session")
+def listening() -> Iterator[tuple[Provider, str]]:
+    """A provider that listens, one a session, and its address; `provider` makes it as good as new."""
+    provider = Provider()
+    with serving(provider.app()) as (url, _):
+        yield provider, f"{url}/models"
+
+
+@pytest.fixture
+def provider(listening: tuple[Provider, str]) -> Provider:
+    vars(listening[0]).update(vars(Provider()))
+    return listening[0]
+
+
+def _opened(store: Store, signer: Signer, provider: Provider, models: str) -> Iterator[Relay]:
+    graph = Graph(store)
+    graph.confirm()
+    run = graph.begin()
+    with store.write() as connection:
+        keep_key(connection, signer.kid, signer.public, USE, datetime.now(UTC))
+        put_brief(connection, Brief(run.id, "# Make it\n", SCHEMA, 1))
+    door = Door(store, models, LIMIT, 4 * LIMIT, {"relay.example"})
+    with serving(door.app()) as (url, server), httpx.Client(base_url=url, timeout=30) as client:
+        yield Relay(url, server, graph, run, signer, provider, client)
+
+
+@pytest.fixture
+def relay(sqlite_store: Store, signer: Signer, provider: Provider, listening: tuple[Provider, str]) -> Iterator[Relay]:
+    """A relay over SQLite, for tests to which the engine does not matter."""
+    yield from _opened(sqlite_store, signer, provider, listening[1])
+
+
+@pytest.fixture
+def relay_on_both(store: Store, signer: Signer, provider: Provider, listening: tuple[Provider, str]) -> Iterator[Relay]:
+    """A relay over each engine."""
+    yield from _opened(store, signer, provider, listening[1])

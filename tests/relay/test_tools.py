@@ -1,0 +1,171 @@
+"""The tools, as an agent's client calls them: over real HTTP, with the SDK's own client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from relay.tools import RECORDED
+from store.words import result_of
+from tests.relay.conftest import SCHEMA, Relay
+
+
+@asynccontextmanager
+async def client(relay: Relay, mode: str = "auto", token: str | None = None) -> AsyncIterator[Client]:
+    async with httpx2.AsyncClient(headers=relay.headers(token), timeout=30) as http:
+        transport = streamable_http_client(f"{relay.url}/mcp", http_client=http)
+        async with Client(transport, mode=mode) as connected:
+            yield connected
+
+
+async def call(relay: Relay, tool: str, arguments: dict[str, Any]) -> tuple[str, bool]:
+    async with client(relay) as connected:
+        answer = await connected.call_tool(tool, arguments)
+        return answer.content[0].text, answer.is_error
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_the_tools_are_offered_and_called_by_old_and_new_clients(relay_on_both: Relay, mode: str) -> None:
+    async with client(relay_on_both, mode) as connected:
+        offered = {tool.name: tool for tool in (await connected.list_tools()).tools}
+        assert list(offered) == ["read_brief", "record_decision", "ask_person", "submit_result"]
+        wanted = offered["submit_result"].input_schema
+        assert wanted["properties"]["result"]["properties"] == SCHEMA["properties"]
+        assert wanted["$defs"] == SCHEMA["$defs"]
+        answer = await connected.call_tool("submit_result", {"result": {"summary": "Made it.", "parts": [1]}})
+        assert "accepted for revision 1" in answer.content[0].text
+        assert not answer.is_error
+    (row,) = relay_on_both.words()
+    assert (row.kind, row.body["result"]["summary"], row.refused) == ("result", "Made it.", "")
+
+
+async def test_a_brief_is_read_by_its_topics_and_unknown_ones_are_told(relay_on_both: Relay) -> None:
+    said = {}
+    for topic in ("task", "plan", "rules", "watchbill"):
+        said[topic], failed = await call(relay_on_both, "read_brief", {"topic": topic})
+        assert not failed
+    assert said["task"] == "# Make it\n"
+    assert "1. Make it — **working**" in said["plan"]
+    assert "- `test -e made`" in said["rules"]
+    assert "submit_result" in said["watchbill"]
+    text, failed = await call(relay_on_both, "read_brief", {"topic": "weather"})
+    assert failed
+    assert "task, plan, rules, watchbill" in text
+
+
+async def test_decisions_and_questions_are_kept_once(relay_on_both: Relay) -> None:
+    for _ in range(2):
+        decision = {"title": "Keep the cache", "text": "It is read at start."}
+        assert await call(relay_on_both, "record_decision", decision) == ("recorded", False)
+        assert await call(relay_on_both, "ask_person", {"question": "Which?"}) == (RECORDED, False)
+    assert [(row.kind, row.body) for row in relay_on_both.words()] == [
+        ("decision", {"title": "Keep the cache", "text": "It is read at start."}),
+        ("question", {"question": "Which?"}),
+    ]
+
+
+async def test_a_result_that_does_not_fit_is_told_what_is_wrong_and_mended(relay_on_both: Relay) -> None:
+    relay = relay_on_both
+    text, failed = await call(relay, "submit_result", {"result": {"summary": "x", "parts": ["a"], "more": 1}})
+    assert failed
+    for told in ("'x' is too short", "parts[0]: 'a' is not of type 'integer'", "'more' was unexpected", "mend it"):
+        assert told in text
+    with relay.graph.store.read() as connection:
+        assert result_of(connection, relay.run.id) is None
+    text, failed = await call(relay, "submit_result", {"result": {"summary": "All done."}})
+    assert not failed
+    with relay.graph.store.read() as connection:
+        result = result_of(connection, relay.run.id)
+    assert result is not None
+    assert (result.body, result.revision) == ({"summary": "All done."}, 1)
+    assert result.brief[:12] in text
+    assert [bool(row.refused) for row in relay.words()] == [True, False]
+
+
+async def test_a_result_of_a_run_that_is_over_is_kept_and_refused(relay_on_both: Relay) -> None:
+    relay = relay_on_both
+    relay.end()
+    text, failed = await call_without_list(relay, "submit_result", {"result": {"summary": "Too late."}})
+    assert failed
+    assert "nothing that it says counts any more" in text
+    (row,) = relay.words()
+    assert "counts any more" in row.refused
+    for tool, arguments in (
+        ("read_brief", {"topic": "task"}),
+        ("record_decision", {"title": "t", "text": "x"}),
+        ("ask_person", {"question": "?"}),
+    ):
+        text, failed = await call_without_list(relay, tool, arguments)
+        assert (failed, "counts any more" in text) == (True, True)
+    assert len(relay.words()) == 1
+
+
+async def call_without_list(relay: Relay, tool: str, arguments: dict[str, Any]) -> tuple[str, bool]:
+    """A call alone, as a client makes it that has been connected for long."""
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+    headers = {**relay.headers(), "Accept": "application/json, text/event-stream"}
+    async with httpx.AsyncClient() as http:
+        answer = (await http.post(f"{relay.url}/mcp", json=message, headers=headers)).json()["result"]
+    return answer["content"][0]["text"], answer["isError"]
+
+
+async def test_results_that_come_at_once_are_each_one_row_and_one_of_them_stands(relay_on_both: Relay) -> None:
+    bodies = [{"summary": f"Done {n % 3}."} for n in range(12)]
+    answers = await asyncio.gather(
+        *(call_without_list(relay_on_both, "submit_result", {"result": body}) for body in bodies)
+    )
+    assert not any(failed for _, failed in answers)
+    rows = relay_on_both.words()
+    assert [row.n for row in rows] == list(range(1, len(rows) + 1))
+    with relay_on_both.graph.store.read() as connection:
+        assert result_of(connection, relay_on_both.run.id).body == rows[-1].body["result"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "told"),
+    [
+        ("submit_result", {}, "'result' is a required property"),
+        ("submit_result", {"result": {"summary": "x" * 30_000}}, "say less"),
+        ("ask_person", {"question": ""}, "non-empty"),
+        ("ask_person", {"question": "x" * 8001}, "too long"),
+        ("record_decision", {"title": "t"}, "'text' is a required property"),
+        ("read_brief", {"topic": 3}, "is not of type 'string'"),
+        ("drop_tables", {}, "there is no tool"),
+    ],
+)
+async def test_a_call_that_is_not_right_is_told_how(
+    relay: Relay, monkeypatch: pytest.MonkeyPatch, tool: str, arguments: dict[str, Any], told: str
+) -> None:
+    monkeypatch.setattr("relay.tools.MAX_RESULT", 20_000)
+    text, failed = await call_without_list(relay, tool, arguments)
+    assert failed
+    assert told in text
+    assert len(text) < 500
+    assert relay.words() == []
+
+
+async def test_what_json_has_no_place_for_is_refused(relay: Relay) -> None:
+    for value in ("NaN", "[" * 5000 + "]" * 5000):
+        message = (
+            '{"jsonrpc": "2.0", "id": 1, "method": "tools/call", '
+            f'"params": {{"name": "submit_result", "arguments": {{"result": {value}}}}}}}'
+        )
+        headers = {**relay.headers(), "Accept": "application/json, text/event-stream"}
+        headers["Content-Type"] = "application/json"
+        answer = relay.post("/mcp", content=message, headers=headers)
+        assert "accepted for" not in answer.text
+        assert answer.status_code in {200, 400}
+    assert relay.words() == []
+
+
+def test_nothing_is_waited_for_at_the_tools_address(relay: Relay) -> None:
+    for method in ("GET", "DELETE"):
+        assert httpx.request(method, f"{relay.url}/mcp", headers=relay.headers()).status_code == 405
