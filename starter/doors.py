@@ -56,6 +56,7 @@ async def _up(settings: Settings, copies: Copies, given: Mapping[str, Path]) -> 
         found = local.addresses
         say(f"Temporal    {found.temporal}   its UI {found.ui}")
         say(f"webhooks    {found.webhooks}/webhooks/github")
+        say(f"relay       {found.relay}")
         if found.github:
             say(f"stand-in    {found.github}")
         say(f"home        {settings.home}")

@@ -13,6 +13,7 @@ from starter.standin import environment_for_stand_in, stand_in
 
 WORKER = module("worker")
 WEBHOOKS = module("webhooks")
+RELAY = module("relay")
 """The doors as processes."""
 
 
@@ -30,6 +31,7 @@ def installation(settings: Settings, copies: Mapping[str, Path]) -> Installation
         store_url=told.get("WATCHBILL_STORE_URL", ""),
         worker=WORKER,
         webhooks=WEBHOOKS,
+        relay=RELAY,
     )
 
 

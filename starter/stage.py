@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from runtimes.folder import Live, RunFolder
-from starter.installing import WEBHOOKS, WORKER
+from starter.installing import RELAY, WEBHOOKS, WORKER
 from starter.local.addresses import Addresses
 from starter.local.installation import Installation, Local
 from starter.settings import Settings, load
@@ -54,8 +54,10 @@ async def stage(owner: str, repository: str, source: Path, tell: Callable[[str],
             temporal_port=0,
             ui_port=0,
             webhooks_port=0,
+            relay_port=0,
             worker=WORKER,
             webhooks=WEBHOOKS,
+            relay=RELAY,
         )
         async with Local(installation, tell) as local:
             settings = load({**environment, "WATCHBILL_HOME": str(home), "WATCHBILL_OWNER": owner})

@@ -57,7 +57,13 @@ def _introduce(home: Path, repositories: Mapping[str, Path], announcement: Mappi
     for names in by_owner.values():
         tell("installations", slug=_APP, repositories=names)
     secret = announcement["webhook_secret_file"]
-    return GitHub(address.rstrip("/"), str(app["id"]), str(key), webhook_secret_file=str(secret))
+    return GitHub(
+        address.rstrip("/"),
+        str(app["id"]),
+        str(key),
+        webhook_secret_file=str(secret),
+        models=str(announcement["models"]),
+    )
 
 
 def _post(url: str, token: str, body: Mapping[str, Any]) -> dict[str, Any]:

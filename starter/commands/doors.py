@@ -48,9 +48,10 @@ def webhooks() -> Exit:
 
 
 def relay() -> Exit:
-    """Run the relay that agents reach; this version has none.
+    """Run the relay: the one door that agents reach.
 
-    Runs of the `shell` runtime need none.
+    Through it they call their model, read their brief, ask a person and give their result. Runs of the
+    `shell` runtime need none.
     """
     from starter import doors
 

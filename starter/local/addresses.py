@@ -31,6 +31,7 @@ class Addresses:
     webhooks: str
     github: str | None
     pid: int
+    relay: str = ""
 
 
 class AlreadyUp(WatchbillError):

@@ -29,6 +29,8 @@ class GitHub:
     app_key_file: str = ""
     token_file: str = ""
     webhook_secret_file: str = ""
+    models: str = ""
+    """Where the relay passes model calls on to; known of a stand-in, which has a model of its own."""
 
     def environment(self) -> dict[str, str]:
         """The variables of what is set."""
@@ -38,6 +40,7 @@ class GitHub:
             "WATCHBILL_GITHUB_APP_KEY_FILE": self.app_key_file,
             "WATCHBILL_GITHUB_TOKEN_FILE": self.token_file,
             "WATCHBILL_WEBHOOK_SECRET_FILE": self.webhook_secret_file,
+            "WATCHBILL_MODELS": self.models,
         }
         return {name: value for name, value in variables.items() if value}
 
@@ -72,8 +75,10 @@ class Installation:
     temporal_port: int = 7233
     ui_port: int = 8233
     webhooks_port: int = 8270
+    relay_port: int = 8271
     worker: tuple[str, ...] = module("worker")
     webhooks: tuple[str, ...] = module("webhooks")
+    relay: tuple[str, ...] = module("relay")
     worker_queue: str = TASK_QUEUE
 
 
@@ -179,8 +184,9 @@ class Local:
     async def _start(self) -> Addresses:
         wanted = self._installation
         stand_in = wanted.github if isinstance(wanted.github, StandIn) else None
-        port, ui_port, http_port, webhooks_port, stand_in_port = ports.choose(
-            (wanted.temporal_port, wanted.ui_port, 0, wanted.webhooks_port, stand_in.port if stand_in else 0)
+        wishes = (wanted.temporal_port, wanted.ui_port, 0, wanted.webhooks_port, wanted.relay_port)
+        port, ui_port, http_port, webhooks_port, relay_port, stand_in_port = ports.choose(
+            (*wishes, stand_in.port if stand_in else 0)
         )
         webhooks = ports.url(webhooks_port)
         database = self._home / "temporal.db"
@@ -199,7 +205,7 @@ class Local:
             github = wanted.github
         if not github.webhook_secret_file:
             github = replace(github, webhook_secret_file=self._webhook_secret_file())
-        environment = self._environment(server, github, webhooks_port)
+        environment = self._environment(server, github, webhooks_port, relay_port)
         if new:
             # The home's old Temporal, if there was one, is gone for good: this one takes over the work graph.
             environment["WATCHBILL_ADOPT"] = "true"
@@ -208,6 +214,7 @@ class Local:
             [
                 Service("worker", wanted.worker, environment, serving),
                 Service("webhooks", wanted.webhooks, environment, partial(ports.listening, webhooks_port)),
+                Service("relay", wanted.relay, environment, partial(ports.listening, relay_port)),
             ]
         )
         return Addresses(
@@ -216,6 +223,7 @@ class Local:
             webhooks=webhooks,
             github=github.api if stand_in else None,
             pid=os.getpid(),
+            relay=ports.url(relay_port),
         )
 
     async def _start_phase(self, services: list[Service]) -> list[Supervised]:
@@ -237,7 +245,9 @@ class Local:
         )
         return Service("stand-in", command, self._installation.environment, announces=True)
 
-    def _environment(self, server: temporal.Server, github: GitHub, webhooks_port: int) -> dict[str, str]:
+    def _environment(
+        self, server: temporal.Server, github: GitHub, webhooks_port: int, relay_port: int
+    ) -> dict[str, str]:
         """What the doors are told, on top of what they inherit."""
         return {
             **self._installation.environment,
@@ -247,6 +257,8 @@ class Local:
             "WATCHBILL_TEMPORAL_ADDRESS": server.address,
             "WATCHBILL_TEMPORAL_NAMESPACE": temporal.NAMESPACE,
             "WATCHBILL_WEBHOOKS_PORT": str(webhooks_port),
+            "WATCHBILL_RELAY_PORT": str(relay_port),
+            "WATCHBILL_RELAY": ports.url(relay_port),
             **github.environment(),
         }
 

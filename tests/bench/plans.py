@@ -22,7 +22,7 @@ from domain.identity import plan_id, plan_workflow_id, task_id, task_workflow_id
 from domain.publication import Publish
 from starter.client import Temporal
 from starter.graph import view_of
-from starter.installing import WEBHOOKS
+from starter.installing import RELAY, WEBHOOKS
 from starter.local.installation import Installation, Local
 from starter.settings import Settings, load
 from starter.sources import copy_of
@@ -158,8 +158,10 @@ async def installed(folder: Path) -> AsyncIterator[Installed]:
         temporal_port=0,
         ui_port=0,
         webhooks_port=0,
+        relay_port=0,
         worker=_COUNTED_WORKER,
         webhooks=WEBHOOKS,
+        relay=RELAY,
     )
     async with Local(installation, print) as local:
         settings = load({**environment, "WATCHBILL_HOME": str(home), "WATCHBILL_OWNER": OWNER})

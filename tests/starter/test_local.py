@@ -40,8 +40,9 @@ def end(*_):
 signal.signal(signal.SIGTERM, signal.SIG_IGN if mode == "deaf" else end)
 if mode == "broken":
     sys.exit("no such owner")
-if name == "webhooks":
-    server = socket.create_server(("127.0.0.1", int(os.environ["WATCHBILL_WEBHOOKS_PORT"])))
+port = os.environ.get(f"WATCHBILL_{name.upper()}_PORT")
+if port:
+    server = socket.create_server(("127.0.0.1", int(port)))
 print("serving", flush=True)
 while True:
     time.sleep(0.1)
@@ -71,8 +72,10 @@ def installation(home: Path, **changes) -> Installation:
         "temporal_port": 0,
         "ui_port": 0,
         "webhooks_port": 0,
+        "relay_port": 0,
         "worker": door("worker"),
         "webhooks": door("webhooks"),
+        "relay": door("relay"),
         "worker_queue": "",
     }
     return Installation(**{**settings, **changes})
@@ -245,7 +248,7 @@ from starter.failing import guarded
 from starter.local.installation import GitHub, Installation, Local
 async def main():
     home, *commands = json.loads(sys.argv[1])
-    wanted = Installation(Path(home), "ada", GitHub(), dict(os.environ), "", 0, 0, 0, *commands, "")
+    wanted = Installation(Path(home), "ada", GitHub(), dict(os.environ), "", 0, 0, 0, 0, *commands, "")
     async with Local(wanted, lambda sentence: print(sentence, flush=True)) as local:
         # Said as soon as wait() listens.
         asyncio.get_running_loop().call_soon(lambda: print(json.dumps(local.pids), flush=True))
@@ -255,7 +258,7 @@ sys.exit(guarded(lambda: asyncio.run(main()), json=False))
 
 
 def starting(home: Path, worker: str = "well", user: str = "waits") -> subprocess.Popen:
-    wanted = json.dumps([str(home), door("worker", worker), door("webhooks")])
+    wanted = json.dumps([str(home), door("worker", worker), door("webhooks"), door("relay")])
     command = [sys.executable, "-c", UP, wanted, user]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
