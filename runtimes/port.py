@@ -132,6 +132,20 @@ class Verdict:
     result: Any = None
 
 
+@dataclass(frozen=True)
+class Installed:
+    """Whether a runtime can work on this host.
+
+    `version` is its program's, empty where that is not known; `missing` says in a sentence what it lacks,
+    and is empty where it lacks nothing. `mend` is the command that installs the version that we are tested
+    with, empty where that is the one there.
+    """
+
+    version: str = ""
+    missing: str = ""
+    mend: str = ""
+
+
 class Runtime(Protocol):
     """What can make a run. `name` is what a plan calls it."""
 
@@ -143,4 +157,8 @@ class Runtime(Protocol):
 
     def judge(self, result: RunResult, folder: RunFolder) -> Verdict:
         """What this end means; `folder` holds the output and events where an exit code is not enough."""
+        ...
+
+    def installed(self, path: str) -> Installed:
+        """What there is of it on this PATH; may start its program, and waits for that some seconds."""
         ...

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+
 from domain.errors import WatchbillError
 from domain.run import EndKind, Outcome
 from domain.script import shell_block
 from runtimes.folder import RunFolder
-from runtimes.port import Job, Launch, RunResult, Verdict
+from runtimes.port import Installed, Job, Launch, RunResult, Verdict
 
 
 class Shell:
@@ -30,6 +32,9 @@ class Shell:
             return Verdict(Outcome.DONE, 0, "")
         return unfinished(result)
 
+    def installed(self, path: str) -> Installed:
+        return _with_shell(path)
+
 
 class Check:
     """A command of the plan, run over what an author left: any exit code is a finding, and not a crash."""
@@ -45,6 +50,13 @@ class Check:
         if result.kind is EndKind.EXITED and not result.reason:
             return Verdict(Outcome.DONE, result.exit_code, "")
         return unfinished(result)
+
+    def installed(self, path: str) -> Installed:
+        return _with_shell(path)
+
+
+def _with_shell(path: str) -> Installed:
+    return Installed() if shutil.which("sh", path=path) else Installed(missing=f"there is no sh on {path}")
 
 
 def unfinished(result: RunResult) -> Verdict:

@@ -168,13 +168,14 @@ def provider(listening: tuple[Provider, str]) -> Provider:
     return listening[0]
 
 
-def _opened(store: Store, signer: Signer, provider: Provider, models: str) -> Iterator[Relay]:
+def opened(store: Store, signer: Signer, provider: Provider, models: str, schema: Any = SCHEMA) -> Iterator[Relay]:
+    """A relay over the store, with a run under way that was told to answer by the schema."""
     graph = Graph(store)
     graph.confirm()
     run = graph.begin()
     with store.write() as connection:
         keep_key(connection, signer.kid, signer.public, USE, datetime.now(UTC))
-        put_brief(connection, Brief(run.id, "# Make it\n", SCHEMA, 1))
+        put_brief(connection, Brief(run.id, "# Make it\n", schema, 1))
     door = Door(store, models, LIMIT, 4 * LIMIT, {"relay.example"})
     with serving(door.app()) as (url, server), httpx.Client(base_url=url, timeout=30) as client:
         yield Relay(url, server, graph, run, signer, provider, client)
@@ -183,10 +184,10 @@ def _opened(store: Store, signer: Signer, provider: Provider, models: str) -> It
 @pytest.fixture
 def relay(sqlite_store: Store, signer: Signer, provider: Provider, listening: tuple[Provider, str]) -> Iterator[Relay]:
     """A relay over SQLite, for tests to which the engine does not matter."""
-    yield from _opened(sqlite_store, signer, provider, listening[1])
+    yield from opened(sqlite_store, signer, provider, listening[1])
 
 
 @pytest.fixture
 def relay_on_both(store: Store, signer: Signer, provider: Provider, listening: tuple[Provider, str]) -> Iterator[Relay]:
     """A relay over each engine."""
-    yield from _opened(store, signer, provider, listening[1])
+    yield from opened(store, signer, provider, listening[1])

@@ -72,9 +72,7 @@ def test_an_agent_reads_its_input_from_a_file_and_from_nothing_else(bench, tmp_p
 
 
 def test_a_stream_is_read_while_it_is_written_and_without_its_unfinished_line(bench):
-    script = (
-        """echo '{"a": 1}'; printf '{"b":'; echo > "$AT/half"; until [ -e "$AT/on" ]; do :; done; echo 2}"""
-    )
+    script = """echo '{"a": 1}'; printf '{"b":'; echo > "$AT/half"; until [ -e "$AT/on" ]; do :; done; echo 2}"""
     run = bench.run(script, stream=True)
     bench.until(lambda: bench.read("half"))
     assert bench.until(lambda: list(run.stream())) == [{"a": 1}]

@@ -103,7 +103,7 @@ async def test_everything_comes_up_is_found_by_others_and_ends_in_order(tmp_path
     pids = [pid for pid in local.pids.values() if pid]
     assert addresses.read(home) == up == local.addresses
     assert up.github is None
-    assert set(local.pids) == {"temporal", "worker", "webhooks"}
+    assert set(local.pids) == {"temporal", "worker", "webhooks", "relay"}
     assert (home / "up.json").stat().st_mode & 0o777 == 0o600
     assert home.stat().st_mode & 0o777 == 0o700
 
@@ -112,7 +112,7 @@ async def test_everything_comes_up_is_found_by_others_and_ends_in_order(tmp_path
     assert addresses.read(home) is None
     assert not [pid for pid in pids if alive(pid)]
     assert not (home / "up.json").exists()
-    assert sorted((home / "ended").read_text().split()) == ["webhooks", "worker"]
+    assert sorted((home / "ended").read_text().split()) == ["relay", "webhooks", "worker"]
 
 
 async def test_doors_are_told_where_everything_is_and_where_secrets_lie(tmp_path):
@@ -297,7 +297,7 @@ async def test_the_first_ctrl_c_tells_at_once_what_is_waited_for_and_the_second_
     await until(lambda: "serving" in (tmp_path / "logs/worker.log").read_text())
     process.send_signal(signal.SIGINT)
     assert process.stdout.readline() == (
-        "Stopping: worker, webhooks, temporal; within 20 s; press Ctrl-C again to kill them at once\n"
+        "Stopping: worker, webhooks, relay, temporal; within 20 s; press Ctrl-C again to kill them at once\n"
     )
     assert alive(pids[1])
     began = time.monotonic()

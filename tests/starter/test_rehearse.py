@@ -94,7 +94,7 @@ def test_ctrl_c_during_a_run_says_at_once_what_is_waited_for_and_ends_the_run_to
         assert rehearsing.poll() is None, rehearsing.communicate()
         time.sleep(0.1)
     rehearsing.send_signal(signal.SIGINT)
-    assert rehearsing.stderr.readline().startswith("Stopping: worker, webhooks, temporal, stand-in")
+    assert rehearsing.stderr.readline().startswith("Stopping: worker, webhooks, relay, temporal, stand-in")
     began = time.monotonic()
     if presses == 2:
         rehearsing.send_signal(signal.SIGINT)

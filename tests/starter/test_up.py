@@ -110,7 +110,7 @@ def test_a_home_that_was_begun_with_a_stand_in_starts_it_again_and_says_so(unnam
     said, noted = again.communicate()
     assert "begun with a stand-in GitHub, which starts again as it was, with acme/shop" in said
     assert "credentials for GitHub in the settings are not used here" in noted
-    assert "Stopping: worker, webhooks, temporal, stand-in" in noted
+    assert "Stopping: worker, webhooks, relay, temporal, stand-in" in noted
     assert again.returncode == Exit.DONE
 
 
