@@ -1,0 +1,157 @@
+"""Claude Code, without a terminal: `claude --print` with its stream of messages.
+
+It asks a program of ours for its credential and one for the header to our tools, so that neither its
+environment nor its command line holds a secret; the prompt comes from standard input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from domain.run import Outcome
+from runtimes import agent
+from runtimes.agent import Ending
+from runtimes.folder import RunFolder
+from runtimes.port import Installed, Job, Launch, RunResult, Verdict
+
+_TOOLS = "Bash,Edit,Glob,Grep,NotebookEdit,Read,TaskCreate,TaskGet,TaskList,TaskUpdate,Write"
+"""What works on files. Left out is what reaches other addresses or other models, and what waits for another day."""
+
+_INSTRUCTIONS = ("CLAUDE.md", "AGENTS.md")
+
+
+class Claude:
+    """Its memory is its configuration folder; a session's id is ours to choose."""
+
+    name = "claude"
+
+    def launch(self, job: Job) -> Launch:
+        """WatchbillError for a job that is none for an agent."""
+        setting = agent.set_up(job, self.name)
+        resumed = _remembers(setting.memory, job.session)
+        settings, helper = setting.path("claude-settings.json"), setting.path("claude-key")
+        agent.put_teller(helper, setting.token)
+        agent.put(settings, json.dumps({"apiKeyHelper": str(helper), **setting.policy.settings}))
+        arguments = [
+            *("--print", "--output-format", "stream-json", "--verbose"),
+            *("--model", job.model, "--tools", _TOOLS, "--dangerously-skip-permissions"),
+            # Nothing of the repository's or the person's settings; ours are added to none.
+            *("--setting-sources", "", "--settings", str(settings)),
+            *(("--resume", job.session) if resumed else ("--session-id", _fresh_id(job, setting.memory))),
+            *_instructions(job.workspace),
+            *_our_tools(setting),
+            *setting.policy.arguments,
+        ]
+        env = {
+            **setting.env,
+            "CLAUDE_CONFIG_DIR": str(setting.memory),
+            "ANTHROPIC_BASE_URL": f"{setting.door.models}/anthropic",
+            # A run's capability is for one model; small errands are run on this one unless told otherwise.
+            "ANTHROPIC_DEFAULT_HAIKU_MODEL": job.model,
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(agent.MAX_OUTPUT_TOKENS),
+            # Trying again is the control plane's.
+            "CLAUDE_CODE_MAX_RETRIES": "0",
+            "ENABLE_TOOL_SEARCH": "false",
+        }
+        if os.geteuid() == 0:
+            # Without this it refuses to work as root.
+            env["IS_SANDBOX"] = "1"
+        return Launch(
+            job.run_id,
+            ("claude", *arguments),
+            job.workspace,
+            env,
+            job.timeout,
+            output_limit=agent.OUTPUT_LIMIT,
+            stdin=agent.put_prompt(setting, resumed=resumed),
+            stream=True,
+        )
+
+    def judge(self, result: RunResult, folder: RunFolder) -> Verdict:
+        session, ending = _read(folder.stream())
+        return agent.verdict(result, folder, session, ending)
+
+    def installed(self, path: str) -> Installed:
+        return agent.program(self.name, path)
+
+
+def _our_tools(setting: agent.Setting) -> tuple[str, ...]:
+    """Our tools over MCP where the door has them; without them the result comes by Claude's own means."""
+    job, url = setting.job, setting.door.mcp
+    if not url:
+        schema = ("--json-schema", json.dumps(job.schema)) if job.schema else ()
+        return ("--strict-mcp-config", *schema)
+    names = ("claude-headers.json", "claude-headers", "claude-mcp.json")
+    headers, helper, config = (setting.path(name) for name in names)
+    agent.put(headers, json.dumps({"Authorization": f"Bearer {setting.door.token}"}))
+    agent.put_teller(helper, headers)
+    server = {"type": "http", "url": url, "headersHelper": str(helper)}
+    agent.put(config, json.dumps({"mcpServers": {"watchbill": server}}))
+    return ("--strict-mcp-config", "--mcp-config", str(config))
+
+
+def _instructions(workspace: Path) -> tuple[str, ...]:
+    """The repository's instructions, which without its settings are not read by themselves."""
+    found = (workspace / name for name in _INSTRUCTIONS)
+    return next((("--append-system-prompt-file", str(file)) for file in found if file.is_file()), ())
+
+
+def _remembers(memory: Path, session: str) -> bool:
+    return agent.is_id(session) and any(memory.glob(f"projects/*/{session}.jsonl"))
+
+
+def _fresh_id(job: Job, memory: Path) -> str:
+    """The same for every launch of a run, and never one that is taken: Claude ends at once over such a one."""
+    ids = (str(uuid.uuid5(uuid.NAMESPACE_URL, f"watchbill:{job.run_id}:{number}")) for number in range(1 << 16))
+    return next(id for id in ids if not _remembers(memory, id))
+
+
+def _read(stream: Iterable[Mapping[str, Any]]) -> tuple[str, Ending | None]:
+    """The session's id and the last end that was told, if nothing came after it."""
+    session, last_tool, ending = "", "", None
+    for said in stream:
+        session = session or str(said.get("session_id") or "")
+        match said.get("type"):
+            case "result":
+                ending = _ending(said, last_tool)
+            case "assistant":
+                last_tool = _tool_in(said) or last_tool
+                ending = None
+    return session, ending
+
+
+def _tool_in(said: Mapping[str, Any]) -> str:
+    """The id of the last use of a tool in a message."""
+    message = said.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    blocks = content if isinstance(content, list) else []
+    ids = [block.get("id") for block in blocks if isinstance(block, dict) and block.get("type") == "tool_use"]
+    return str(ids[-1]) if ids else ""
+
+
+def _ending(said: Mapping[str, Any], last_tool: str) -> Ending:
+    reason, status, kind = str(said.get("result") or ""), said.get("api_error_status"), said.get("subtype")
+    if said.get("terminal_reason") == "api_error" or isinstance(status, int):
+        # Without a status the connection failed, or what came over it was no answer.
+        outcome = agent.outcome_of_status(status) if isinstance(status, int) else Outcome.DROPPED
+        return Ending(outcome, reason)
+    if kind == "error_max_structured_output_retries":
+        return Ending(Outcome.NO_RESULT, "it gave no result of the form that was asked for")
+    if kind != "success" or said.get("is_error"):
+        return Ending(Outcome.CRASHED, reason or str(kind))
+    if denied := _denial(said, last_tool):
+        return Ending(Outcome.DENIED, f"{denied} was refused")
+    return Ending(Outcome.DONE, result=said.get("structured_output"))
+
+
+def _denial(said: Mapping[str, Any], last_tool: str) -> str:
+    """The tool whose refusal was the last thing to happen; one that other work followed is no end."""
+    denials = said.get("permission_denials")
+    found = [denial for denial in denials if isinstance(denial, dict)] if isinstance(denials, list) else []
+    return next((str(denial.get("tool_name")) for denial in found if denial.get("tool_use_id") == last_tool), "")

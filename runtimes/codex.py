@@ -1,0 +1,163 @@
+"""Codex, without a terminal: `codex exec` with its stream of events, in its own sandbox.
+
+Its credential is told by a command of ours (`[model_providers.*.auth]`), so that its environment holds no
+secret. The header to our tools has to stand in its configuration, which is of mode 0600 and lies where its
+sandbox lets no tool write; the prompt comes from standard input. In the sandbox tools have no network, and
+cannot write to `.git`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from domain.run import Outcome
+from runtimes import agent
+from runtimes.agent import Ending
+from runtimes.folder import RunFolder
+from runtimes.port import Installed, Job, Launch, RunResult, Verdict
+
+_SCHEMA = "codex-schema.json"
+_STATUS = re.compile(r"\b(?:unexpected|last) status:? (\d{3})\b")
+
+_PHRASES = {
+    "stream disconnected before completion": Outcome.DROPPED,
+    "Connection failed": Outcome.DROPPED,
+    "currently experiencing high demand": Outcome.DROPPED,
+    "Quota exceeded": Outcome.REFUSED,
+}
+"""Codex tells errors in sentences alone; these are those of version 0.171.0 that name no status."""
+
+
+class Codex:
+    """Its memory is its home; a session's id is told in its first event."""
+
+    name = "codex"
+
+    def launch(self, job: Job) -> Launch:
+        """WatchbillError for a job that is none for an agent."""
+        setting = agent.set_up(job, self.name)
+        resumed = _remembers(setting.memory, job.session)
+        agent.put_teller(setting.path("codex-key"), setting.token)
+        agent.put(setting.memory / "config.toml", _configuration(setting))
+        arguments = ["--json", "--strict-config", "--skip-git-repo-check", *setting.policy.arguments]
+        if job.schema and not setting.door.mcp:
+            schema = setting.path(_SCHEMA)
+            agent.put(schema, json.dumps(job.schema))
+            arguments += ["--output-schema", str(schema)]
+        return Launch(
+            job.run_id,
+            ("codex", "exec", *arguments, *(("resume", job.session) if resumed else ()), "-"),
+            job.workspace,
+            {**setting.env, "CODEX_HOME": str(setting.memory)},
+            job.timeout,
+            output_limit=agent.OUTPUT_LIMIT,
+            stdin=agent.put_prompt(setting, resumed=resumed),
+            stream=True,
+        )
+
+    def judge(self, result: RunResult, folder: RunFolder) -> Verdict:
+        session, ending = _read(folder.stream(), wants_json=(folder.path / _SCHEMA).exists())
+        if ending is not None and ending.outcome is Outcome.DONE and (why := agent.refused_at_last(folder)):
+            ending = Ending(Outcome.DENIED, why)
+        return agent.verdict(result, folder, session, ending)
+
+    def installed(self, path: str) -> Installed:
+        return agent.program(self.name, path)
+
+
+def _configuration(setting: agent.Setting) -> str:
+    """The whole of config.toml. What looks names up, calls other models or tries again is off."""
+    job, door = setting.job, setting.door
+    tables: dict[str, dict[str, Any]] = {
+        "": {
+            "model": job.model,
+            "model_provider": "watchbill",
+            "approval_policy": "never",
+            "sandbox_mode": "workspace-write",
+            "web_search": "disabled",
+            "check_for_update_on_startup": False,
+        },
+        "model_providers.watchbill": {
+            "name": "Watchbill",
+            "base_url": f"{door.models}/openai/v1",
+            "wire_api": "responses",
+            "request_max_retries": 0,
+            "stream_max_retries": 0,
+        },
+        "model_providers.watchbill.auth": {"command": str(setting.path("codex-key"))},
+        # Package managers keep their caches in the home.
+        "sandbox_workspace_write": {"writable_roots": [setting.env["HOME"]]},
+        "analytics": {"enabled": False},
+        "feedback": {"enabled": False},
+        "history": {"persistence": "none"},
+        "agents": {"enabled": False},
+        "features": {"apps": False, "plugins": False},
+    }
+    if door.mcp:
+        tables["mcp_servers.watchbill"] = {"url": door.mcp, "default_tools_approval_mode": "approve"}
+        tables["mcp_servers.watchbill.http_headers"] = {"Authorization": f"Bearer {door.token}"}
+    text = "\n".join(_table(name, values) for name, values in tables.items())
+    return f"{text}\n{setting.policy.toml}"
+
+
+def _table(name: str, values: Mapping[str, Any]) -> str:
+    lines = [f"[{name}]"] if name else []
+    return "\n".join([*lines, *(f"{key} = {_value(value)}" for key, value in values.items())]) + "\n"
+
+
+def _value(value: Any) -> str:
+    """Texts, truth values, numbers and lists are written alike in JSON and in TOML, but for one control character."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _remembers(memory: Path, session: str) -> bool:
+    return agent.is_id(session) and any(memory.glob(f"sessions/*/*/*/rollout-*-{session}.jsonl"))
+
+
+def _read(stream: Iterable[Mapping[str, Any]], *, wants_json: bool) -> tuple[str, Ending | None]:
+    """The session's id and the last end that was told, if nothing came after it."""
+    session, answer = "", ""
+    ending: Ending | None = None
+    for said in stream:
+        match said.get("type"):
+            case "thread.started":
+                session = str(said.get("thread_id") or "")
+            case "turn.completed":
+                ending = _completed(answer, wants_json=wants_json)
+            case "turn.failed":
+                ending = _failed(said.get("error"))
+            case "error":
+                # Also said of what is being tried again, which is an end only where nothing follows.
+                ending = _failed(said)
+            case _:
+                answer = _answer_in(said) or answer
+                ending = None
+    return session, ending
+
+
+def _answer_in(said: Mapping[str, Any]) -> str:
+    item = said.get("item")
+    is_answer = said.get("type") == "item.completed" and isinstance(item, dict) and item.get("type") == "agent_message"
+    return str(item.get("text") or "") if is_answer and isinstance(item, dict) else ""
+
+
+def _completed(answer: str, *, wants_json: bool) -> Ending:
+    if not wants_json:
+        return Ending(Outcome.DONE)
+    try:
+        return Ending(Outcome.DONE, result=json.loads(answer))
+    except ValueError:
+        return Ending(Outcome.SCHEMA_BROKEN, "its answer is no JSON, though a schema was given")
+
+
+def _failed(error: Any) -> Ending:
+    reason = str(error.get("message") or "") if isinstance(error, dict) else ""
+    status = _STATUS.search(reason)
+    if status:
+        return Ending(agent.outcome_of_status(int(status[1])), reason)
+    found = (outcome for phrase, outcome in _PHRASES.items() if phrase in reason)
+    return Ending(next(found, Outcome.CRASHED), reason)

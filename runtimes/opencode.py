@@ -1,0 +1,174 @@
+"""OpenCode, without a terminal: `opencode run` with its stream of events.
+
+Its configuration names the file that its credential is in (`{file:…}`), so that its environment, its
+command line and that configuration hold no secret; the prompt comes from standard input. It has no means
+of its own for a result of a given form. By itself it tries again for a minute or more before it gives up.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from domain.run import Outcome
+from runtimes import agent
+from runtimes.agent import Ending
+from runtimes.folder import RunFolder
+from runtimes.port import Door, Installed, Job, Launch, RunResult, Verdict
+
+_PROVIDER = "watchbill"
+_TOKEN = "{file:./token}"  # noqa: S105 - the place of one, relative to the configuration
+_CONTEXT_TOKENS = 200_000
+_QUOTA = "insufficient_quota"
+_REJECTED = "rejected permission"
+"""OpenCode's own refusals differ from a tool's failure in their text alone (version 1.18.33)."""
+
+
+class OpenCode:
+    """Its memory is its data folder, a database among others; a session's id is told in every event."""
+
+    name = "opencode"
+
+    def launch(self, job: Job) -> Launch:
+        """WatchbillError for a job that is none for an agent."""
+        setting = agent.set_up(job, self.name)
+        resumed = _remembers(setting.memory, job.session)
+        config = setting.path("opencode.json")
+        agent.put(config, json.dumps({**_configuration(job.model, setting.door), **setting.policy.settings}))
+        env = {
+            **setting.env,
+            "OPENCODE_CONFIG": str(config),
+            **{f"XDG_{kind}_HOME": str(setting.memory / kind.lower()) for kind in ("DATA", "STATE", "CACHE")},
+            **{
+                f"OPENCODE_DISABLE_{what}": "1"
+                for what in ("AUTOUPDATE", "DEFAULT_PLUGINS", "LSP_DOWNLOAD", "MODELS_FETCH", "PROJECT_CONFIG")
+            },
+        }
+        arguments = [
+            *("run", "--format", "json", "--model", f"{_PROVIDER}/{job.model}"),
+            # With a title it does not ask the model for one.
+            *(("--session", job.session) if resumed else ("--title", job.task_id)),
+            *setting.policy.arguments,
+        ]
+        return Launch(
+            job.run_id,
+            ("opencode", *arguments),
+            job.workspace,
+            env,
+            job.timeout,
+            output_limit=agent.OUTPUT_LIMIT,
+            stdin=agent.put_prompt(setting, resumed=resumed),
+            stream=True,
+        )
+
+    def judge(self, result: RunResult, folder: RunFolder) -> Verdict:
+        session, ending = _read(folder.stream())
+        if ending is not None and ending.outcome is Outcome.DONE and (why := agent.refused_at_last(folder)):
+            ending = Ending(Outcome.DENIED, why)
+        return agent.verdict(result, folder, session, ending)
+
+    def installed(self, path: str) -> Installed:
+        return agent.program(self.name, path)
+
+
+def _configuration(model: str, door: Door) -> dict[str, Any]:
+    package, base = _api_of(model, door)
+    options = {"baseURL": base, "apiKey": _TOKEN, "headers": {"Authorization": f"Bearer {_TOKEN}"}}
+    limit = {"context": _CONTEXT_TOKENS, "output": agent.MAX_OUTPUT_TOKENS}
+    provider = {"name": "Watchbill", "npm": package, "options": options, "models": {model: {"limit": limit}}}
+    found: dict[str, Any] = {
+        "model": f"{_PROVIDER}/{model}",
+        # A run's capability is for one model.
+        "small_model": f"{_PROVIDER}/{model}",
+        "enabled_providers": [_PROVIDER],
+        "provider": {_PROVIDER: provider},
+        "share": "disabled",
+        "autoupdate": False,
+        # Its undo would copy the workspace into a repository of its own at every step.
+        "snapshot": False,
+    }
+    if door.mcp:
+        server = {"type": "remote", "url": door.mcp, "oauth": False, "headers": {"Authorization": f"Bearer {_TOKEN}"}}
+        found["mcp"] = {"watchbill": server}
+    return found
+
+
+def _api_of(model: str, door: Door) -> tuple[str, str]:
+    """The package that speaks the API of the model's maker, and its base address."""
+    if model.startswith("claude"):
+        return "@ai-sdk/anthropic", f"{door.models}/anthropic/v1"
+    maker = "@ai-sdk/openai" if re.match(r"gpt-|o\d", model) else "@ai-sdk/openai-compatible"
+    return maker, f"{door.models}/openai/v1"
+
+
+def _remembers(memory: Path, session: str) -> bool:
+    database = memory / "data" / "opencode" / "opencode.db"
+    if not agent.is_id(session) or not database.exists():
+        return False
+    try:
+        with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
+            found = connection.execute("SELECT 1 FROM session WHERE id = ?", (session,)).fetchone()
+    except sqlite3.Error:
+        # A memory that cannot be read is none: the run begins afresh.
+        return False
+    return found is not None
+
+
+def _read(stream: Iterable[Mapping[str, Any]]) -> tuple[str, Ending | None]:
+    """The session's id and the last end that was told, if nothing came after it."""
+    session, refusal, ending = "", "", None
+    for said in stream:
+        session = session or str(said.get("sessionID") or "")
+        part = said.get("part")
+        part = part if isinstance(part, dict) else {}
+        match said.get("type"):
+            case "error":
+                ending = _failed(said.get("error"))
+            case "step_finish":
+                ending = _finished(str(part.get("reason") or ""), refusal)
+            case "tool_use":
+                refusal = _refusal_in(part)
+                ending = None
+            case _:
+                ending = None
+    return session, ending
+
+
+def _finished(reason: str, refusal: str) -> Ending:
+    """A step that ends in calls of tools is followed by another, unless OpenCode itself breaks off."""
+    if reason == "stop":
+        return Ending(Outcome.DONE)
+    if refusal:
+        return Ending(Outcome.DENIED, refusal)
+    return Ending(Outcome.CRASHED, f"its last step ended with {reason or 'no reason'}")
+
+
+def _refusal_in(part: Mapping[str, Any]) -> str:
+    state = part.get("state")
+    error = str(state.get("error") or "") if isinstance(state, dict) else ""
+    return f"{part.get('tool')}: {error}" if _REJECTED in error else ""
+
+
+def _failed(error: Any) -> Ending:
+    data = error.get("data") if isinstance(error, dict) else None
+    found = data if isinstance(data, dict) else {}
+    reason, status = str(found.get("message") or ""), found.get("statusCode")
+    if isinstance(status, int):
+        return Ending(agent.outcome_of_status(status), reason)
+    if _code_in(reason) == _QUOTA:
+        return Ending(Outcome.REFUSED, reason)
+    return Ending(Outcome.DROPPED if found.get("isRetryable") else Outcome.CRASHED, reason)
+
+
+def _code_in(message: str) -> Any:
+    """The code in an error that a provider sent in the middle of its answer, which comes as JSON in a text."""
+    try:
+        told = json.loads(message)
+    except ValueError:
+        return None
+    return told.get("code") if isinstance(told, dict) else None
