@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from domain.errors import WatchbillError
+from domain.errors import NotFound, WatchbillError
 from domain.run import EndKind, Outcome
 from runtimes.folder import RunFolder
 from runtimes.hooks import EVENTS_FILE, HookFiles, compile_policy
@@ -76,10 +76,13 @@ class Ending:
 def set_up(job: Job, cli: str) -> Setting:
     """Make the run's private directories, and write the credential and what the job's policy needs.
 
-    Raises WatchbillError for a job without a door, a model or a brief: it is none for an agent.
+    Raises NotFound where the CLI is not installed, and WatchbillError for a job without a door, a model or a
+    brief: it is none for an agent.
     """
     if job.door is None or not job.model or not job.brief:
         raise WatchbillError(f"Run {job.run_id} needs a door, a model and a brief: {cli} cannot work without.")
+    if shutil.which(cli, path=job.path) is None:
+        raise NotFound(f"there is no {cli} on {job.path}; install it on this host with: {mend_of(cli)}")
     env = private_environment(job)
     memory = job.memory or job.folder / "memory"
     memory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -111,6 +114,11 @@ def put_prompt(setting: Setting, *, resumed: bool) -> Path:
     path = setting.path("prompt")
     put(path, (setting.job.note or _GO_ON) if resumed else setting.job.brief)
     return path
+
+
+def instructions(workspace: Path, *names: str) -> Path | None:
+    """The first of these files that the repository has: what it tells agents about itself."""
+    return next((file for name in names if (file := workspace / name).is_file()), None)
 
 
 def is_id(session: str) -> bool:
@@ -181,10 +189,16 @@ def refused_at_last(folder: RunFolder) -> str:
     return why
 
 
+def mend_of(cli: str) -> str:
+    """The command that installs the version of a CLI that we are tested with."""
+    package, tested = PACKAGES[cli]
+    return f"npm install --global {package}@{tested}"
+
+
 def program(cli: str, path: str) -> Installed:
     """What there is of a CLI on this PATH. Its program is started once, in a home of its own."""
-    package, tested = PACKAGES[cli]
-    mend = f"npm install --global {package}@{tested}"
+    _, tested = PACKAGES[cli]
+    mend = mend_of(cli)
     found = shutil.which(cli, path=path)
     if found is None:
         return Installed(missing=f"there is no {cli} on {path}", mend=mend)

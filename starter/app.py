@@ -63,6 +63,7 @@ COMMANDS: dict[Command, tuple[str, ...]] = {
     doors.rehearse: (
         "watchbill rehearse plan.md --repository .",
         "watchbill rehearse plan.md --repository ../shop --keep",
+        "watchbill rehearse plan.md --repository . --runtime claude",
     ),
     doors.migrate: ("watchbill migrate",),
     doors.rebuild: ("watchbill rebuild",),

@@ -63,14 +63,18 @@ def plan_or_task_named(name: str, owner: str) -> tuple[str, int | None]:
 
 def read_document(path: Path) -> tuple[str, PlanSpec]:
     """The document's text and the plan that it says. CommandFailed with every fault in it."""
+    return read_text(read_bytes(path), path)
+
+
+def read_text(raw: str | bytes, path: Path) -> tuple[str, PlanSpec]:
+    """As `read_document`, of a document whose text is at hand; `path` is what it is called."""
     from domain.document import parse
 
-    raw = read_bytes(path)
     try:
         spec = parse(raw, file_name=path.name)
     except InvalidPlan as invalid:
         raise faulty(path, invalid.faults) from None
-    return raw.decode(), spec
+    return raw if isinstance(raw, str) else raw.decode(), spec
 
 
 def read_bytes(path: Path) -> bytes:

@@ -66,16 +66,29 @@ def rehearse(
     ],
     owner: Annotated[str, typer.Option(metavar="OWNER", help="Whose plan it is.")] = "rehearsal",
     keep: Annotated[bool, typer.Option("--keep", help="Stay up after the plan's end, until Ctrl-C.")] = False,
+    runtime: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Who works: claude, codex, opencode or shell; as the plan says when not given."
+        ),
+    ] = "",
 ) -> Exit:
     """Rehearse a plan on a copy of a repository.
 
     It is taken through stand-ins to merged pull requests. Nothing leaves this machine, and no account is
     needed: the plan is published, confirmed and watched to its end, and its report is printed. What would
     be merged by hand is merged by the rehearsal.
+
+    An agent's model is a stand-in as well: it has the agent run the script in a task's text with its own
+    tools. The agent itself is the one that is installed here.
     """
-    from starter.names import read_document
+    from starter.names import read_document, read_text
 
     text, spec = read_document(file)
+    if runtime:
+        from starter.casting import cast
+
+        text, spec = read_text(cast(text, runtime), file)
     from starter import rehearsing
 
     return rehearsing.rehearse(file, text, spec, repository, owner, keep=keep)

@@ -250,6 +250,8 @@ class Local:
     ) -> dict[str, str]:
         """What the doors are told, on top of what they inherit."""
         return {
+            # Agents that the person has installed are found where the person finds them.
+            "WATCHBILL_AGENT_PATH": self._installation.environment.get("PATH", os.defpath),
             **self._installation.environment,
             "WATCHBILL_HOME": str(self._home),
             "WATCHBILL_OWNER": self._installation.owner,
