@@ -22,8 +22,6 @@ from runtimes.port import Installed, Job, Launch, RunResult, Verdict
 _TOOLS = "Bash,Edit,Glob,Grep,NotebookEdit,Read,TaskCreate,TaskGet,TaskList,TaskUpdate,Write"
 """What works on files. Left out is what reaches other addresses or other models, and what waits for another day."""
 
-_INSTRUCTIONS = ("CLAUDE.md", "AGENTS.md")
-
 
 class Claude:
     """Its memory is its configuration folder; a session's id is ours to choose."""
@@ -34,6 +32,8 @@ class Claude:
         """WatchbillError for a job that is none for an agent."""
         setting = agent.set_up(job, self.name)
         resumed = _remembers(setting.memory, job.session)
+        # Without the repository's settings its instructions are not read either.
+        instructions = agent.instructions(job.workspace, "CLAUDE.md", "AGENTS.md")
         settings, helper = setting.path("claude-settings.json"), setting.path("claude-key")
         agent.put_teller(helper, setting.token)
         agent.put(settings, json.dumps({"apiKeyHelper": str(helper), **setting.policy.settings}))
@@ -43,7 +43,7 @@ class Claude:
             # Nothing of the repository's or the person's settings; ours are added to none.
             *("--setting-sources", "", "--settings", str(settings)),
             *(("--resume", job.session) if resumed else ("--session-id", _fresh_id(job, setting.memory))),
-            *_instructions(job.workspace),
+            *(("--append-system-prompt-file", str(instructions)) if instructions else ()),
             *_our_tools(setting),
             *setting.policy.arguments,
         ]
@@ -94,12 +94,6 @@ def _our_tools(setting: agent.Setting) -> tuple[str, ...]:
     server = {"type": "http", "url": url, "headersHelper": str(helper)}
     agent.put(config, json.dumps({"mcpServers": {"watchbill": server}}))
     return ("--strict-mcp-config", "--mcp-config", str(config))
-
-
-def _instructions(workspace: Path) -> tuple[str, ...]:
-    """The repository's instructions, which without its settings are not read by themselves."""
-    found = (workspace / name for name in _INSTRUCTIONS)
-    return next((("--append-system-prompt-file", str(file)) for file in found if file.is_file()), ())
 
 
 def _remembers(memory: Path, session: str) -> bool:

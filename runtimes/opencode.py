@@ -39,7 +39,7 @@ class OpenCode:
         setting = agent.set_up(job, self.name)
         resumed = _remembers(setting.memory, job.session)
         config = setting.path("opencode.json")
-        agent.put(config, json.dumps({**_configuration(job.model, setting.door), **setting.policy.settings}))
+        agent.put(config, json.dumps({**_configuration(job, setting.door), **setting.policy.settings}))
         env = {
             **setting.env,
             "OPENCODE_CONFIG": str(config),
@@ -76,8 +76,11 @@ class OpenCode:
         return agent.program(self.name, path)
 
 
-def _configuration(model: str, door: Door) -> dict[str, Any]:
+def _configuration(job: Job, door: Door) -> dict[str, Any]:
+    model = job.model
     package, base = _api_of(model, door)
+    # Without the repository's configuration its instructions are not read either.
+    instructions = agent.instructions(job.workspace, "AGENTS.md", "CLAUDE.md")
     options = {"baseURL": base, "apiKey": _TOKEN, "headers": {"Authorization": f"Bearer {_TOKEN}"}}
     limit = {"context": _CONTEXT_TOKENS, "output": agent.MAX_OUTPUT_TOKENS}
     provider = {"name": "Watchbill", "npm": package, "options": options, "models": {model: {"limit": limit}}}
@@ -91,6 +94,7 @@ def _configuration(model: str, door: Door) -> dict[str, Any]:
         "autoupdate": False,
         # Its undo would copy the workspace into a repository of its own at every step.
         "snapshot": False,
+        "instructions": [str(instructions)] if instructions else [],
     }
     if door.mcp:
         server = {"type": "remote", "url": door.mcp, "oauth": False, "headers": {"Authorization": f"Bearer {_TOKEN}"}}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from domain.errors import WatchbillError
+from domain.errors import NotFound, WatchbillError
 from runtimes.port import Door, Job
 from runtimes.registry import RUNTIMES
 
@@ -23,7 +23,11 @@ every_cli = pytest.mark.parametrize("cli", CLIS)
 
 
 def job(home: Path, **changes: Any) -> Job:
-    (home / "work").mkdir(exist_ok=True)
+    for name in ("work", "bin"):
+        (home / name).mkdir(exist_ok=True)
+    for cli in CLIS:
+        # Nothing here starts them.
+        (home / "bin" / cli).touch(mode=0o755)
     facts: dict[str, Any] = {
         "run_id": "plan-0a1b2c3d-1-author-1",
         "task_id": "plan-0a1b2c3d-1",
@@ -32,6 +36,7 @@ def job(home: Path, **changes: Any) -> Job:
         "workspace": home / "work",
         "folder": home / "runs" / "run",
         "timeout": 60,
+        "path": f"{home / 'bin'}:/usr/bin:/bin",
         "brief": "# Do it\n\nAs follows.\n",
         "note": "Person says: go on",
         "model": "some-model",
@@ -118,6 +123,12 @@ def test_a_job_that_is_none_for_an_agent_is_refused(cli, missing, tmp_path):
 
 
 @every_cli
+def test_a_cli_that_is_not_installed_is_no_launch(cli, tmp_path):
+    with pytest.raises(NotFound, match=f"there is no {cli} on .*npm install --global"):
+        RUNTIMES[cli].launch(job(tmp_path, path=str(tmp_path)))
+
+
+@every_cli
 def test_our_tools_are_left_out_where_the_door_has_none(cli, tmp_path):
     def texts() -> str:
         return "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
@@ -158,11 +169,21 @@ def test_claudes_session_is_another_where_one_of_that_name_is_there(tmp_path):
     assert argv[argv.index("--session-id") + 1] != first
 
 
-def test_claude_is_given_the_repositorys_instructions(tmp_path):
-    assert "--append-system-prompt-file" not in RUNTIMES["claude"].launch(job(tmp_path)).argv
-    (tmp_path / "work" / "AGENTS.md").write_text("Use tabs.")
-    argv = RUNTIMES["claude"].launch(job(tmp_path)).argv
-    assert argv[argv.index("--append-system-prompt-file") + 1] == str(tmp_path / "work" / "AGENTS.md")
+def test_agents_are_given_the_repositorys_instructions(tmp_path):
+    def given() -> tuple[list[str], list[str]]:
+        argv = list(RUNTIMES["claude"].launch(job(tmp_path)).argv)
+        RUNTIMES["opencode"].launch(job(tmp_path))
+        config = json.loads((tmp_path / "runs" / "run" / "opencode.json").read_text())
+        places = [place + 1 for place, word in enumerate(argv) if word == "--append-system-prompt-file"]
+        return [argv[place] for place in places], config["instructions"]
+
+    assert given() == ([], [])
+    agents = tmp_path / "work" / "AGENTS.md"
+    agents.write_text("Use tabs.")
+    assert given() == ([str(agents)], [str(agents)])
+    claude = tmp_path / "work" / "CLAUDE.md"
+    claude.write_text("Use spaces.")
+    assert given() == ([str(claude)], [str(agents)])
 
 
 def test_a_schema_is_given_by_the_clis_own_means_only_where_our_tools_are_missing(tmp_path):
