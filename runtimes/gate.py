@@ -32,6 +32,9 @@ MAX_STOPS = 2
 MAX_CONTEXT = 9000
 """Characters of a brief that are put in front of an agent again: longer context is cut by the CLIs themselves."""
 
+_LAST_WORDS = ("submit_result", "ask_person")
+"""With either of our tools an agent has said what it had to say."""
+
 _MAX_SHOWN, _MAX_SHOWN_USE = 500, 120
 _WRITERS = frozenset({"write", "edit", "multiedit", "notebookedit"})
 _PATCHERS = frozenset({"apply_patch", "applypatch", "patch"})
@@ -93,8 +96,18 @@ def _before_tool(record: Record, policy: Policy, asked: dict[str, Any]) -> dict[
     return {"hookSpecificOutput": decision}
 
 
-def _after_tool(record: Record, _: Policy, asked: dict[str, Any]) -> None:
-    record.add("ended", tool=str(asked["tool_name"]))
+def _after_tool(record: Record, policy: Policy, asked: dict[str, Any]) -> None:
+    tool = str(asked["tool_name"])
+    record.add("ended", tool=tool)
+    # The door that takes results may be on another machine than this folder.
+    if policy["result"] and tool.endswith(_LAST_WORDS) and not _failed(asked.get("tool_response")):
+        with open(policy["result"], "ab"):
+            pass
+
+
+def _failed(response: Any) -> bool:
+    """Whether a tool over MCP answered with an error."""
+    return isinstance(response, dict) and bool(response.get("isError") or response.get("is_error"))
 
 
 def _session_started(record: Record, policy: Policy, asked: dict[str, Any]) -> dict[str, Any] | None:

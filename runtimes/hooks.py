@@ -22,7 +22,8 @@ POLICY_FILE = "policy.json"
 BRIEF_FILE = "brief.md"
 EVENTS_FILE = "hook-events.jsonl"
 RESULT_FILE = "result-submitted"
-"""Made in the run's folder by the door that takes results, once it has taken one."""
+"""Stands in the run's folder once a result was handed in or a person was asked: by the hook that sees the
+tool succeed, or by whoever else knows."""
 
 TIMEOUT_SECONDS = 60
 """How long a CLI waits for the hook. What then happens is the CLI's to decide, so it is far more than is needed."""

@@ -185,6 +185,14 @@ def test_an_agent_without_its_result_is_sent_back_twice_at_most(hooked: Hooked) 
     assert [event["event"] for event in hooked.events()] == ["sent_back", "sent_back", "stopped"]
 
 
+@pytest.mark.parametrize("tool", ["mcp__watchbill__submit_result", "watchbill_ask_person"])
+def test_an_agent_that_has_said_what_it_had_to_say_ends(hooked: Hooked, tool: str) -> None:
+    hooked.ask("PostToolUse", tool_name=tool, tool_response={"isError": True})
+    assert hooked.ask("Stop").said["decision"] == "block"
+    hooked.ask("PostToolUse", tool_name=tool, tool_response=[{"type": "text", "text": "taken"}])
+    assert hooked.ask("Stop").said == {}
+
+
 def test_an_agent_with_its_result_ends(hooked: Hooked) -> None:
     (hooked.folder / RESULT_FILE).touch()
     assert hooked.ask("Stop").said == {}
