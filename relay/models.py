@@ -6,8 +6,10 @@ the place of `Models` and answers the same question: a request and who makes it 
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any
 from urllib.parse import unquote
 
 import httpx
@@ -74,7 +76,7 @@ class Models:
         )
         began = time.monotonic()
         try:
-            answer = await self._client.send(asked, stream=True)
+            answer = await _unless_left(request, self._client.send(asked, stream=True))
         except httpx.HTTPError as error:
             log.warning("the model provider did not answer", run=caller.grant.run, error=repr(error))
             raise Refused(502, "the model provider did not answer") from error
@@ -87,6 +89,21 @@ class Models:
         passed = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
         # Who asks for no compression gets none; and the stand-in tells runs apart by their names.
         return {"accept-encoding": "identity", **passed, "authorization": f"Bearer {caller.grant.run}"}
+
+
+async def _unless_left(request: Request, asking: Coroutine[Any, Any, httpx.Response]) -> httpx.Response:
+    """The answer's beginning, which may take minutes. Nobody is asked any longer for a caller that hung up."""
+    answer = asyncio.create_task(asking)
+    left = asyncio.ensure_future(request.receive())
+    try:
+        await asyncio.wait({answer, left}, return_when=asyncio.FIRST_COMPLETED)
+        # The body has been read, so the one message that is left is that the caller has gone.
+        if not answer.done():
+            raise Refused(400, "the caller hung up")
+        return await answer
+    finally:
+        left.cancel()
+        answer.cancel()
 
 
 class _Passed(StreamingResponse):

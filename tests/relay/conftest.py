@@ -75,6 +75,7 @@ class Provider:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     breaks_off: bool = False
+    silent: bool = False
     hung_up: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -94,6 +95,11 @@ class Provider:
                 "body": await request.body(),
             }
         )
+        while self.silent:
+            if await request.is_disconnected():
+                self.hung_up.set()
+                return Response(status_code=500)
+            await asyncio.sleep(0.02)
         headers = {"content-type": "text/event-stream", "set-cookie": "a=b", **self.headers}
         return StreamingResponse(self._say(), self.status, headers)
 

@@ -81,6 +81,13 @@ def test_whoever_hangs_up_ends_the_call_at_the_provider(relay: Relay) -> None:
     assert relay.provider.hung_up.wait(10)
 
 
+def test_whoever_hangs_up_before_the_answer_begins_ends_the_call_too(relay: Relay) -> None:
+    relay.provider.silent = True
+    with pytest.raises(httpx.ReadTimeout):
+        relay.post(MESSAGES, timeout=0.5)
+    assert relay.provider.hung_up.wait(10)
+
+
 @pytest.mark.parametrize(
     ("address", "status", "why"),
     [("", 403, "set WATCHBILL_MODELS"), ("http://127.0.0.1:9/models", 502, "the model provider did not answer")],

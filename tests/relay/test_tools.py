@@ -129,6 +129,19 @@ async def test_results_that_come_at_once_are_each_one_row_and_one_of_them_stands
         assert result_of(connection, relay_on_both.run.id).body == rows[-1].body["result"]
 
 
+async def test_who_waits_to_write_holds_up_nobody_who_reads(relay: Relay) -> None:
+    decisions = [{"title": f"t{n}", "text": "x"} for n in range(12)]
+    with relay.graph.store.write():
+        waiting = [asyncio.create_task(call_without_list(relay, "record_decision", body)) for body in decisions]
+        await asyncio.sleep(0.5)
+        text, failed = await call_without_list(relay, "read_brief", {"topic": "task"})
+        assert (text, failed) == ("# Make it\n", False)
+        assert (await asyncio.to_thread(relay.post, "/models/anthropic/v1/messages")).status_code == 200
+        assert not any(one.done() for one in waiting)
+    assert await asyncio.gather(*waiting) == [("recorded", False)] * 12
+    assert len(relay.words()) == 12
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "told"),
     [
