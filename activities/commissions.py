@@ -8,6 +8,7 @@ from pathlib import Path
 
 from jsonschema import Draft202012Validator
 
+from activities.policies import policy_in
 from domain.agents import AGENTS
 from domain.brief import RESULT_SCHEMA, render
 from domain.errors import Unauthorized
@@ -51,6 +52,8 @@ class Commissions:
             )
         note = word_for(task, run)
         brief = self._brief(run, task, note)
+        with self.store.read() as connection:
+            policy = policy_in(connection, run.plan_id, self.home)
         timeout = min(timedelta(seconds=job.timeout), LONGEST - MARGIN)
         grant = Grant(task.owner, task.plan_id, task.id, run.id, run.epoch, run.role, run.model)
         door = Door(f"{self.relay}/models", f"{self.relay}/mcp", mint(self.signer, grant, now, timeout + MARGIN))
@@ -65,6 +68,7 @@ class Commissions:
             session=task.session,
             schema=brief.schema,
             door=door,
+            policy=policy,
         )
 
     def memory(self, run: RunFacts) -> Path:

@@ -165,7 +165,8 @@ class Supervision:
         return self._record(folder, run, task, end)
 
     def _record(self, folder: RunFolder, run: RunFacts, task: TaskFacts, end: RunEnd) -> RunEnd:
-        story = [_event(number, event) for number, event in enumerate(folder.events())]
+        told = (*folder.events(), *folder.uses())
+        story = [_event(number, event) for number, event in enumerate(sorted(told, key=lambda one: str(one["at"])))]
         now = datetime.now(UTC)
         with self.store.write() as connection:
             return runs.end(connection, run, task, end, story, self.keeper.worker, now, self.incarnation)

@@ -17,12 +17,14 @@ from pathlib import Path
 from temporalio import activity
 
 from activities.patience import in_thread
+from activities.policies import policy_in
 from activities.supervision import workspace_of
 from domain.errors import NotFound, Superseded, Unauthorized, Unavailable, WatchbillError
 from domain.identity import branch_of, digest
 from domain.lifecycle import Move
 from domain.publication import PushOrder
 from domain.pull import Push
+from domain.rules import Policy
 from domain.run import Collected, Role, RunEvent, RunFacts
 from domain.scope import outside
 from domain.task import TaskFacts, TaskState
@@ -102,6 +104,7 @@ class Workspaces:
         workspace is no longer needed for that.
         """
         run, task = await asyncio.to_thread(self._load, run_id)
+        policy = await asyncio.to_thread(self._policy, run.plan_id)
         prepared = self._prepared(run)
         if prepared is None:
             raise NotFound(f"the workspace of run {run.id} was never made")
@@ -114,6 +117,7 @@ class Workspaces:
             base_sha=prepared.base_sha,
             message=message(task.title, f"Task {task.ordinal} of plan {task.plan_id}."),
             at=datetime.fromisoformat(run.started_at),
+            refuse=policy.paths,
         )
         await asyncio.to_thread(self._record_collected, run, prepared, work)
         strays = outside(task.paths, work.changed)
@@ -210,6 +214,10 @@ class Workspaces:
         with self.store.read() as connection:
             run = tasks.load_run(connection, run_id)
             return run, tasks.load_task(connection, run.task_id, activity.info().scheduled_time)
+
+    def _policy(self, plan_id: str) -> Policy:
+        with self.store.read() as connection:
+            return policy_in(connection, plan_id, self.home)
 
     def _load_task(self, task_id: str) -> TaskFacts:
         with self.store.read() as connection:

@@ -38,6 +38,9 @@ MAX_OUTPUT_TOKENS = 16_384
 OUTPUT_LIMIT = 8 << 20
 """Bytes of each kind of output that are kept of an agent's run."""
 
+IDLE_SECONDS = 1800.0
+"""The longest silence of an agent at work: each CLI has its tools give up, or tell of themselves, much earlier."""
+
 _GO_ON = "Go on with the task where you stopped."
 _REASON_LIMIT = 300
 _VERSION_SECONDS = 30

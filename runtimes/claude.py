@@ -68,6 +68,7 @@ class Claude:
             job.workspace,
             env,
             job.timeout,
+            idle=agent.IDLE_SECONDS,
             output_limit=agent.OUTPUT_LIMIT,
             stdin=agent.put_prompt(setting, resumed=resumed),
             stream=True,

@@ -54,6 +54,7 @@ class Codex:
             job.workspace,
             {**setting.env, "CODEX_HOME": str(setting.memory)},
             job.timeout,
+            idle=agent.IDLE_SECONDS,
             output_limit=agent.OUTPUT_LIMIT,
             stdin=agent.put_prompt(setting, resumed=resumed),
             stream=True,

@@ -25,6 +25,7 @@ from domain.errors import WatchbillError
 from domain.identity import digest
 from domain.run import EndKind
 from runtimes.files import read_object, write_object
+from runtimes.hooks import EVENTS_FILE
 from runtimes.lock import lock_held, take_lock
 from runtimes.port import Launch, RunResult
 from runtimes.processes import MARKER, bearers, boot_id, end_all, with_survivors
@@ -163,8 +164,15 @@ class RunFolder:
 
         Each has its `seq`, counted from 1, what `event` it is, and when: `at`, in ISO 8601.
         """
+        return self._events_in("events.jsonl", after)
+
+    def uses(self) -> list[dict[str, Any]]:
+        """What our hook saw of the agent's uses of tools, as `events` has it: an agent could have written it."""
+        return self._events_in(EVENTS_FILE, 0)
+
+    def _events_in(self, name: str, after: int) -> list[dict[str, Any]]:
         try:
-            lines = (self.path / "events.jsonl").read_bytes().split(b"\n")[:-1]
+            lines = (self.path / name).read_bytes().split(b"\n")[:-1]
         except FileNotFoundError:
             return []
         found = []

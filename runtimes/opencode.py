@@ -51,6 +51,8 @@ class OpenCode:
         }
         arguments = [
             *("run", "--format", "json", "--model", f"{_PROVIDER}/{job.model}"),
+            # What it would ask a person (to read outside of the workspace) ends the run where there is nobody.
+            "--auto",
             # With a title it does not ask the model for one.
             *(("--session", job.session) if resumed else ("--title", job.task_id)),
             *setting.policy.arguments,
@@ -61,6 +63,7 @@ class OpenCode:
             job.workspace,
             env,
             job.timeout,
+            idle=agent.IDLE_SECONDS,
             output_limit=agent.OUTPUT_LIMIT,
             stdin=agent.put_prompt(setting, resumed=resumed),
             stream=True,

@@ -1,0 +1,22 @@
+"""What an agent may not do in a plan: what the plan refuses, and what its owner refuses in every plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from domain.document import parse
+from domain.rules import Policy, both
+from runtimes.owner_policy import owner_policy
+from store.plans import load_plan, load_revision
+
+
+def policy_in(connection: Connection, plan_id: str, home: Path) -> Policy:
+    """The plan's own as the confirmed text says it, with the owner's on top, as the file is now.
+
+    Raises WatchbillError for an owner's file that cannot be read: then nothing is allowed.
+    """
+    plan = load_plan(connection, plan_id)
+    revision = load_revision(connection, plan.id, plan.revision)
+    return both(parse(revision.text, file_name=f"{plan.slug}.md").policy, owner_policy(home))
