@@ -53,7 +53,8 @@ def test_a_plan_is_published_confirmed_watched_and_reported(installed):
     assert [(task["state"], task["proof"]) for task in report["tasks"]] == [("merged", "proven")] * 2
     assert {check["exit_code"] for task in report["tasks"] for check in task["checks"]} == {0}
     assert installed("receipts", "all-of-it", "--verify").returncode == 0
-    assert installed.json("audit", "all-of-it") == {"findings": []}
+    audited = installed.json("audit", "all-of-it")
+    assert (audited["findings"], audited["seals"]) == ([], 3)
 
 
 def test_each_case_of_publishing_and_confirming_has_its_answer(installed):
