@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -20,7 +21,7 @@ from domain.rules import Policy
 from domain.run import EndKind, Outcome
 from rehearsal.server import Rehearsal
 from runtimes.agent import PACKAGES
-from runtimes.folder import RunFolder
+from runtimes.folder import Ended, Live, RunFolder
 from runtimes.hooks import RESULT_FILE
 from runtimes.port import Door, Job, RunResult, Verdict
 from runtimes.registry import RUNTIMES
@@ -69,7 +70,10 @@ class Agents:
         return self.folder
 
     def end(self) -> tuple[Verdict, RunResult]:
-        result = self.bench.until(lambda: getattr(self.folder.status(), "result", None))
+        while isinstance(status := self.folder.status(), Live):
+            time.sleep(0.05)
+        assert isinstance(status, Ended)
+        result = status.result
         return self.runtime.judge(result, self.folder), result
 
     def perform(self, job: Job) -> Verdict:
