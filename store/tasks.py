@@ -103,7 +103,9 @@ def _task(row: RowMapping, all_runs: list[RunFacts]) -> TaskFacts:
         "latest_work": next((run.head_sha for run in reversed(authors) if run.head_sha), ""),
         "runs_begun": len(authors),
         # What another CLI remembers is of no use to this one.
-        "session": next((run.session for run in reversed(authors) if run.runtime == row["runtime"]), ""),
+        "session": next(
+            (run.session for run in reversed(authors) if run.session and run.runtime == row["runtime"]), ""
+        ),
     }
     return TaskFacts(**{name: values[name] for name in TaskFacts.__dataclass_fields__})
 

@@ -19,11 +19,12 @@ PROVEN = {"checks": '["test -e README.md"]', "merge": "when-proven"}
 
 @dataclass(frozen=True)
 class Box:
-    """One checkbox of a plan: its title, what its shell block does, and its attributes."""
+    """One checkbox of a plan: its title, what its shell block does, its attributes, and what its agent has to ask."""
 
     title: str
     script: str = "true"
     attributes: str = ""
+    ask: str = ""
 
 
 def document(slug: str, *boxes: Box | str, **front: str) -> str:
@@ -32,7 +33,9 @@ def document(slug: str, *boxes: Box | str, **front: str) -> str:
     lines = ["---", *(f"{key}: {value}" for key, value in values.items()), "---", "", "## Tasks", ""]
     for ordinal, given in enumerate(boxes, 1):
         box = given if isinstance(given, Box) else Box(given, f"echo done > {slug}-{ordinal}.txt")
-        lines += [f"- [ ] {box.title}{f' {{{box.attributes}}}' if box.attributes else ''}", "", "  ```sh"]
+        lines += [f"- [ ] {box.title}{f' {{{box.attributes}}}' if box.attributes else ''}", ""]
+        lines += ["  ```ask", f"  {box.ask}", "  ```", ""] if box.ask else []
+        lines += ["  ```sh"]
         lines += [f"  {line}" if line else "" for line in box.script.splitlines()] + ["  ```", ""]
     return "\n".join(lines)
 

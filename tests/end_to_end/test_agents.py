@@ -1,0 +1,97 @@
+"""The real agent CLIs, from a plan to a merged pull request. Only their model is a stand-in."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import psutil
+import pytest
+
+from runtimes.files import read_object
+from tests.end_to_end.plans import PROVEN, Box, Gate
+from tests.end_to_end.rig import Rig
+
+pytestmark = [pytest.mark.agents, pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(params=["claude", "codex", "opencode"])
+def cli(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed; `watchbill doctor` says how to install it")
+    return name
+
+
+def front(cli: str, **more: str) -> dict[str, str]:
+    return {"runtime": cli, "model": "rehearsal", **PROVEN, **more}
+
+
+def runs(rig: Rig, slug: str) -> list[Any]:
+    """The author's runs in their order."""
+    return rig.rows(
+        "SELECT r.state, r.outcome, r.session, r.id FROM runs r JOIN plans p ON p.id = r.plan_id "
+        "WHERE p.slug = :slug AND r.role = 'author' ORDER BY r.epoch",
+        slug=slug,
+    )
+
+
+def test_an_agent_takes_a_task_to_a_merged_pull_request(rig: Rig, cli: str) -> None:
+    slug = f"by-{cli}"
+    rig.submit(slug, Box("Write it down", f"echo written by an agent > {slug}.txt"), **front(cli))
+    assert [(task.state, task.proof) for task in rig.until_completed(slug).tasks] == [("merged", "proven")]
+    assert rig.file(f"{slug}.txt") == "written by an agent\n"
+    assert len(rig.pulls(slug)) == 1
+    ((state, outcome, session, run),) = runs(rig, slug)
+    assert (state, outcome) == ("finished", "done")
+    assert session
+    said = rig.rows("SELECT kind, refused FROM words WHERE run_id = :run", run=run)
+    assert ("result", "") in [tuple(word) for word in said]
+
+
+def test_a_question_pauses_the_task_and_the_answer_goes_into_the_same_session(rig: Rig, cli: str) -> None:
+    slug = f"asks-{cli}"
+    box = Box("Paint it", f"echo painted > {slug}.txt", ask="Which colour shall it be?")
+    rig.submit(slug, box, **front(cli))
+    question = rig.until_asked(slug, "agent_asks")
+    assert "Which colour shall it be?" in rig.command("status", slug).out
+    waiting = f"WatchbillNeedsPerson = true AND WatchbillPlan = '{rig.view(slug).plan_id}'"
+    rig.until(lambda: slug in rig.temporal("workflow", "list", "--query", waiting), "operators can filter for it")
+    rig.command("answer", f"{slug}#1", "--question", question, "Blue, as the sea.")
+    assert rig.until_completed(slug).tasks[0].state == "merged"
+    assert rig.file(f"{slug}.txt") == "painted\n"
+    first, second = runs(rig, slug)
+    assert [first.outcome, second.outcome] == ["asked", "done"]
+    assert first.session == second.session
+
+
+def test_an_agent_that_was_killed_goes_on_in_its_session_and_none_works_beside_it(
+    rig: Rig, cli: str, gate: Gate
+) -> None:
+    slug = f"killed-{cli}"
+    rig.submit(slug, Box("Write it slowly", gate.script(f"{slug}.txt")), **front(cli))
+    rig.until(gate.agents, "the agent's own tool runs")
+    (run,) = [each.id for each in runs(rig, slug)]
+    state = read_object(f"{rig.home}/runs/{run}/state.json")
+    assert state is not None
+    agent = psutil.Process(state["pid"])
+    all_of_it = [agent, *agent.children(recursive=True)]
+    agent.kill()
+    gate.open()
+    rig.until(lambda: not any(one.is_running() for one in all_of_it), "nothing of the run is left", patience=10)
+    assert rig.until_completed(slug).tasks[0].state == "merged"
+    first, second = runs(rig, slug)
+    assert (first.state, second.outcome) == ("crashed", "done")
+    assert first.session == second.session
+    assert rig.evidence(slug, "agent_crash")
+
+
+def test_what_the_plan_refuses_is_refused_and_recorded(rig: Rig, cli: str) -> None:
+    slug = f"refused-{cli}"
+    rig.submit(slug, Box("Touch it", f"touch {slug}.txt"), **front(cli, refuse_commands='["touch *"]'))
+    rig.until_state(slug, 1, "no_changes", "paused", "merged")
+    assert rig.task(slug).state != "merged"
+    assert rig.file(f"{slug}.txt") is None
+    run = runs(rig, slug)[0].id
+    told = rig.rows("SELECT data FROM run_events WHERE run_id = :run AND kind = 'refused'", run=run)
+    assert any("touch" in str(each.data) for each in told)
