@@ -45,7 +45,7 @@ SCHEMA = {
 
 
 @contextmanager
-def serving(app: Starlette, drain: int = 5) -> Iterator[tuple[str, uvicorn.Server]]:
+def serving(app: Starlette, drain: int = 30) -> Iterator[tuple[str, uvicorn.Server]]:
     """The app behind a real server in a thread of its own, and its address."""
     config = uvicorn.Config(
         app, "127.0.0.1", 0, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=drain
@@ -61,7 +61,7 @@ def serving(app: Starlette, drain: int = 5) -> Iterator[tuple[str, uvicorn.Serve
         yield f"http://127.0.0.1:{port}", server
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(40)
         assert not thread.is_alive()
 
 

@@ -140,6 +140,7 @@ def refuses(relay: Relay) -> bool:
     """Whether nobody is let in any more."""
     try:
         httpx.get(f"{relay.url}/healthz")
-    except httpx.ConnectError:
+    except (httpx.ConnectError, httpx.ReadError, httpx.RemoteProtocolError):
+        # Whoever stands in the queue as the door closes is reset, and not refused.
         return True
     return False
