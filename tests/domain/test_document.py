@@ -261,11 +261,12 @@ def test_a_script_beside_its_box_is_not_in_it() -> None:
 
 def test_attributes_say_what_is_different_for_one_task() -> None:
     front = "budget: 12.00 USD\nmodel: large\ntimeout: 2h\n"
-    boxes = "- [x] one\n- [x] two\n- [x] three  {after=2,1,2 budget=\"2.50 USD\" model='small' timeout=1h30m}\n"
+    third = "{after=2,1,2 budget=\"2.50 USD\" runtime=codex model='small' timeout=1h30m}"
+    boxes = f"- [x] one\n- [x] two\n- [x] three  {third}\n"
     one, _, three = parse(under_tasks(boxes, front)).tasks
     assert (three.title, three.after, three.budget_nano_usd) == ("three", (1, 2), 2_500_000_000)
-    assert (three.runtime, three.model, three.timeout) == ("shell", "small", 5400)
-    assert (one.after, one.budget_nano_usd, one.model, one.timeout) == ((), 12_000_000_000, "large", 7200)
+    assert (three.runtime, three.model, three.timeout) == ("codex", "small", 5400)
+    assert (one.after, one.budget_nano_usd, one.model, one.timeout) == ((), 12_000_000_000, "", 7200)
 
 
 @pytest.mark.parametrize(
@@ -313,7 +314,8 @@ def test_a_quoted_value_may_hold_braces() -> None:
         ("{timeout=5}", "timeout: '5' is not a time"),
         ("{timeout=0m}", "timeout: '0m' is not a time"),
         ("{timeout=25h}", "timeout: '25h' is not a time"),
-        ("{runtime=codex}", "runtime: this version cannot run 'codex'; it runs shell"),
+        ("{runtime=gemini}", "runtime: this version cannot run 'gemini'; it runs shell, claude, codex, opencode"),
+        ("{model=large}", "model: a shell script uses none; name a runtime that does"),
         ('{model="two words"}', "model: 'two words' is not a name of one word"),
         ("{after=2}", "after: task 2 cannot wait for itself"),
         ("{after=7}", "after: there is no task 7; the last is 2"),
@@ -351,7 +353,7 @@ def test_every_key_of_the_front_matter_is_read() -> None:
     plan = parse(
         with_front(
             "title: Faster cold start\nslug: faster\nrepository: acme/shop\nbase: release/2.x\n"
-            "runtime: shell\nmodel: large\nbudget: 12.10 USD  # in all\nconcurrency: 2\nattempts: 3\n"
+            "runtime: claude\nmodel: large\nbudget: 12.10 USD  # in all\nconcurrency: 2\nattempts: 3\n"
             'checks: ["make test", make lint]\npaths:\n  - "src/**"\n  - docs/\n'
             "merge: when-proven\ntimeout: 45m"
         )
@@ -370,7 +372,7 @@ def test_every_key_of_the_front_matter_is_read() -> None:
         paths=("src/**", "docs/"),
         merge=MergePolicy.WHEN_PROVEN,
     )
-    assert (plan.tasks[0].runtime, plan.tasks[0].model, plan.tasks[0].timeout) == ("shell", "large", 2700)
+    assert (plan.tasks[0].runtime, plan.tasks[0].model, plan.tasks[0].timeout) == ("claude", "large", 2700)
 
 
 @pytest.mark.parametrize(
@@ -415,7 +417,7 @@ def test_values_are_what_the_file_says_whatever_yaml_makes_of_them(line: str, at
         ('title: "a\\0b"', "title: one line of visible text"),
         (f"title: {'a' * 201}", "title: longer than 200 characters"),
         ("base: a..b", "base: 'a..b' is not a name that git allows"),
-        ("runtime: claude", "runtime: this version cannot run 'claude'; it runs shell"),
+        ("runtime: gemini", "runtime: this version cannot run 'gemini'; it runs shell, claude, codex, opencode"),
         ("runtime: two words", "runtime: 'two words' is not a name of one word"),
         ("reviewers: [codex]", "this version runs no reviewers yet; remove `reviewers`"),
         ("budget: a lot", "budget: 'a lot' is not an amount of money"),
@@ -599,7 +601,7 @@ def test_a_document_has_a_size_limit() -> None:
 
 def test_everything_wrong_is_reported_at_once_in_line_order() -> None:
     text = (
-        "---\nslug: A b\nbudget: lots\nbudget: 5\ncolour: red\nmerge: when-proven\nruntime: claude\n---\n"
+        "---\nslug: A b\nbudget: lots\nbudget: 5\ncolour: red\nmerge: when-proven\nruntime: gemini\n---\n"
         "# Tasks\n- [x] one {after=1}\n- two\n- [x] three {owner=me timeout=5}\n- [ ]\n"
     )
     found = faults(text)

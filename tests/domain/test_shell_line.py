@@ -118,7 +118,8 @@ def test_nesting_and_length_are_bounded() -> None:
 @given(st.text("ab \"'`$(){}<>|&;\\\n#=-c!", max_size=40))
 def test_any_text_is_split_or_refused(line: str) -> None:
     with suppress(Unsplittable):
-        assert all(run_by(line))
+        # Each command begins at a character of its own.
+        assert len(run_by(line)) <= len(line)
 
 
 @given(st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=5))

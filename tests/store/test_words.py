@@ -160,7 +160,9 @@ def test_events_are_accepted_once_in_their_order_and_a_batch_whole_or_not_at_all
         assert words.events_after(connection, speaker.run, after=heard[0].n, limit=1) == heard[1:2]
 
 
-@pytest.mark.parametrize("body", [math.nan, {"a": math.inf}, {1, 2}, object()], ids=["nan", "infinity", "set", "object"])
+@pytest.mark.parametrize(
+    "body", [math.nan, {"a": math.inf}, {1, 2}, object()], ids=["nan", "infinity", "set", "object"]
+)
 def test_what_json_cannot_say_is_not_kept(store: Store, speaker: Speaker, body: object) -> None:
     with pytest.raises((ValueError, TypeError)):
         say(store, speaker, WordKind.DECISION, body)
