@@ -11,6 +11,7 @@ from domain.errors import WatchbillError
 from relay.app import Door
 from relay.settings import RelaySettings
 from store.database import migrate, open_store
+from telemetry import told
 from telemetry.logs import configure
 
 
@@ -36,7 +37,7 @@ async def serve(settings: RelaySettings) -> None:
 
 
 def main() -> int:
-    settings = RelaySettings()
+    settings = told.read(RelaySettings)
     configure()
     try:
         migrate(settings.store)

@@ -11,7 +11,9 @@ import hashlib
 import json
 import os
 import stat
+import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,14 +71,22 @@ def verified(token: str, kind: str, keys: Mapping[str, str]) -> dict[str, Any]:
             raise Unauthorized(f"it is not a {kind}")
         kid = str(header.get("kid"))
         if kid not in keys:
-            raise Unauthorized(f"no key {kid} is known")
+            raise Unauthorized(f"no key {kid[:40]!r} is known")
         public = _public_key(keys[kid])
         if _thumbprint(public) != kid:
             raise Unauthorized(f"what is kept as key {kid} is another key")
         claims: dict[str, Any] = jwt.decode(token, public, algorithms=[_ALGORITHM], options=_SIGNATURE_ALONE)
-    except jwt.InvalidTokenError as error:
+    except (jwt.InvalidTokenError, RecursionError) as error:
         raise Unauthorized(f"the signature does not hold: {error}") from error
     return claims
+
+
+def kind_of(token: str) -> str:
+    """What a token says that it is, unchecked; empty for what is none."""
+    try:
+        return str(jwt.get_unverified_header(token).get("typ", ""))
+    except (jwt.InvalidTokenError, RecursionError):
+        return ""
 
 
 def open_or_make(path: Path) -> Signer:
@@ -86,12 +96,14 @@ def open_or_make(path: Path) -> Signer:
     """
     if not path.exists():
         _make(path)
+    if not path.is_file():
+        raise Unauthorized(f"{path} is no file; name one for the key, or remove what stands there")
     if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise Unauthorized(f"{path} may be read by others; keep a signing key to yourself: chmod 600 {path}")
     try:
         private = load_pem_private_key(path.read_bytes(), password=None)
     except (ValueError, TypeError, InvalidKey) as error:
-        raise Unauthorized(f"{path} holds no private key: {error}") from error
+        raise Unauthorized(f"{path} holds no private key; move it away, and one is made anew") from error
     if not isinstance(private, Ed25519PrivateKey):
         raise Unauthorized(f"{path} is no Ed25519 key")
     public = private.public_key()
@@ -102,23 +114,22 @@ def open_or_make(path: Path) -> Signer:
 def _make(path: Path) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    beside = path.with_name(f"{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(pem)
-        os.fsync(file.fileno())
+    descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
-        os.link(beside, path)  # never over a key that somebody made meanwhile
-    except FileExistsError:
-        pass
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(pem)
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(beside, path)  # never over a key that somebody made meanwhile
     finally:
-        beside.unlink()
+        Path(beside).unlink()
 
 
 def _public_key(pem: str) -> Ed25519PublicKey:
     try:
         public = load_pem_public_key(pem.encode())
-    except ValueError as error:
-        raise Unauthorized(f"what is kept as a key is none: {error}") from error
+    except (ValueError, AttributeError, TypeError) as error:
+        raise Unauthorized("what is kept as a key is none") from error
     if not isinstance(public, Ed25519PublicKey):
         raise Unauthorized("what is kept as a key is no Ed25519 key")
     return public

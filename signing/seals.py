@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from domain.errors import Unauthorized
-from signing.keys import Signer, verified
+from signing.keys import Signer, kind_of, verified
 
 KIND = "watchbill-seal"
 
-_TOKEN = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")
+# Bounded in each part, and begun nowhere within a word: the text is anybody's.
+_TOKEN = re.compile(r"(?<![\w.-])(eyJ[\w-]{1,500})\.[\w-]{1,1000}\.[\w-]{1,200}(?![\w.-])", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -42,5 +43,9 @@ def head_in(token: str, keys: Mapping[str, str]) -> Head:
 
 
 def seals_in(text: str) -> list[str]:
-    """Everything in a pull request's body or a report that looks like a signed token, each once."""
-    return list(dict.fromkeys(_TOKEN.findall(text)))
+    """Every token in a pull request's body or a report that says it is a seal, each once.
+
+    Other signed tokens may stand in what was asked, and are none of ours.
+    """
+    found = (token[0] for token in _TOKEN.finditer(text) if kind_of(token[0]) == KIND)
+    return list(dict.fromkeys(found))

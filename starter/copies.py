@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from domain.errors import NotFound
+from starter.output import note
 from starter.sources import copy_of
 
 
@@ -47,7 +48,9 @@ class Copies:
 
     def _made(self, name: str, source: Path) -> Path:
         copy = self._copy(name)
-        if not copy.exists():
+        if copy.exists():
+            note(f"{name} is in this stand-in already, copied once and gone on since; {source} is not read")
+        else:
             # A copy that was given up half-way would be taken for a whole one.
             with tempfile.TemporaryDirectory(dir=self._folder) as unfinished:
                 copy_of(source, Path(unfinished) / copy.name).rename(copy)

@@ -129,7 +129,7 @@ def audit(name: str, sealed: Path | None, *, json: bool) -> Exit:
     if json:
         say_json({"findings": findings, "seals": held})
     for finding in () if json else findings:
-        say(f"{finding.chain}: {finding.message}" if finding.chain else finding.message)
+        say(one_line(f"{finding.chain}: {finding.message}" if finding.chain else finding.message, 500))
     if not findings and not json:
         say(f"every receipt, hash and row agrees; seals that hold: {held}")
     return Exit.FAULTS if findings else Exit.DONE
@@ -138,13 +138,18 @@ def audit(name: str, sealed: Path | None, *, json: bool) -> Exit:
 def _seals_in(file: Path) -> list[str]:
     """Raises NotFound for a file that is not there or has no seal in it."""
     try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(errors="replace")
+        text = _piped() if str(file) == "-" else file.read_text(errors="replace")
     except OSError as error:
         raise NotFound(f"{file} cannot be read: {error.strerror}") from error
     found = seals_in(text)
     if not found:
         raise NotFound(f"there is no seal in {'what was piped in' if str(file) == '-' else file}")
     return found
+
+
+def _piped() -> str:
+    """What comes by standard input, which may be closed."""
+    return sys.stdin.buffer.read().decode(errors="replace") if sys.stdin else ""
 
 
 def _chain(connection: Connection, chain: str, after: int = 0) -> Iterator[Receipt]:

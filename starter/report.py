@@ -48,6 +48,7 @@ class TaskReport:
     runs: int = 0
     check_runs: int = 0
     crashes: int = 0
+    worker_crashes: int = 0
     began_at: str = ""
     ended_at: str = ""
     seconds: float | None = None
@@ -173,6 +174,7 @@ def _task_report(
         runs=told.runs[box.id, Role.AUTHOR],
         check_runs=told.runs[box.id, Role.CHECK],
         crashes=sum(each.kind == EvidenceKind.AGENT_CRASH for each in seen),
+        worker_crashes=sum(each.kind == EvidenceKind.WORKER_CRASH for each in seen),
         began_at=_moment(began),
         ended_at=_moment(ended),
         seconds=(ended - began).total_seconds() if began and ended else None,
@@ -226,6 +228,7 @@ def _task_lines(task: TaskReport) -> list[str]:
         lines.append(f"    - {task.pull_url}{merged}")
     if task.runs:
         crashes = f", {task.crashes} crashed" if task.crashes else ""
+        crashes += f", and {counted(task.worker_crashes, 'worker')} died beside them" if task.worker_crashes else ""
         lines.append(f"    - {counted(task.runs, 'run')}, {counted(task.check_runs, 'check')}{crashes}")
     for check in task.checks:
         code = "no exit code" if check.exit_code is None else f"exit {check.exit_code}"

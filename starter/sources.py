@@ -59,7 +59,9 @@ def _commit(source: Path, into: Path) -> None:
     _git("init", "--quiet", "--bare", "--initial-branch", "main", str(into))
     there = ("--git-dir", str(into), "--work-tree", str(tree))
     _git(*there, "add", "--all")
-    _git(*there, "commit", "--quiet", "--allow-empty", "--message", f"{source.resolve().name} as it is")
+    if not _git(*there, "ls-files"):
+        raise NotFound(f"there is nothing in {source} to copy")
+    _git(*there, "commit", "--quiet", "--message", f"{source.resolve().name} as it is")
     shutil.rmtree(tree)
 
 

@@ -16,6 +16,7 @@ from domain.errors import WatchbillError
 from domain.identity import TASK_QUEUE, heartbeat_workflow_id
 from domain.publication import OwnerRef
 from store.database import migrate, open_store
+from telemetry import told
 from telemetry.logs import configure
 from webhooks.app import Door
 from webhooks.settings import WebhookSettings
@@ -71,7 +72,7 @@ async def serve(settings: WebhookSettings) -> None:
 
 
 def main() -> int:
-    settings = WebhookSettings()
+    settings = told.read(WebhookSettings)
     configure()
     try:
         migrate(settings.store)

@@ -22,6 +22,7 @@ from runtimes.host import boot_id, host_id
 from signing import capabilities
 from store.database import Store, migrate, open_store
 from store.runs import Keeper
+from telemetry import told
 from telemetry.logs import configure
 from worker import standing, upkeep
 from worker.incarnation import incarnation
@@ -96,7 +97,7 @@ def _credentials(settings: WorkerSettings, api: GitHubApi) -> Credentials:
 
 
 def main() -> int:
-    settings = WorkerSettings()
+    settings = told.read(WorkerSettings)
     settings.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     host = host_id(settings.folder)
     keeper = Keeper(f"{host}-{os.getpid()}-{int(time.time())}", host, boot_id(), settings.lease_time)

@@ -27,7 +27,7 @@ def report(
 
 def receipts(
     plan: Plan,
-    after: Annotated[int, typer.Option(min=0, metavar="SEQ", help="Only those after this one.")] = 0,
+    after: Annotated[int, typer.Option(min=0, max=2**62, metavar="SEQ", help="Only those after this one.")] = 0,
     verify: Annotated[bool, typer.Option("--verify", help="Also compute every hash and link anew.")] = False,
     json: Json = False,
 ) -> Exit:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from pathlib import Path
 
 import jwt
@@ -110,3 +111,23 @@ def test_what_is_no_token_is_refused(signer: Signer, token: str) -> None:
 
 def test_the_private_half_is_not_shown(signer: Signer) -> None:
     assert "private" not in repr(signer).lower()
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o755])
+def test_a_folder_or_a_broken_link_in_the_keys_place_is_told_as_what_it_is(tmp_path: Path, mode: int) -> None:
+    (tmp_path / "folder").mkdir(mode=mode)
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for name in ("folder", "link"):
+        with pytest.raises(Unauthorized, match="is no file"):
+            open_or_make(tmp_path / name)
+
+
+def test_what_a_killed_maker_left_is_in_nobodys_way(tmp_path: Path) -> None:
+    (tmp_path / f"one.pem.{os.getpid()}").touch()
+    assert open_or_make(tmp_path / "one.pem").kid
+
+
+@pytest.mark.parametrize("kept", [b"\x00\x01", "", "no key", None])
+def test_a_public_key_that_is_none_vouches_for_nothing(signer: Signer, kept: object) -> None:
+    with pytest.raises(Unauthorized, match="is none"):
+        verified(signer.sign(KIND, {"n": 1}), KIND, {signer.kid: kept})  # type: ignore[dict-item]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from pathlib import Path
 
 import pytest
@@ -46,3 +48,25 @@ def test_a_changed_seal_does_not_hold(signer: Signer) -> None:
 def test_what_names_no_head_is_refused(signer: Signer, claims: dict[str, object]) -> None:
     with pytest.raises(Unauthorized):
         head_in(signer.sign(KIND, claims), {signer.kid: signer.public})
+
+
+def test_other_signed_tokens_in_what_was_asked_are_none_of_ours(signer: Signer) -> None:
+    other = signer.sign("JWT", {"sub": "1234567890"})
+    assert seals_in(f"{other} {seal(signer, HEAD)} {other}") == [seal(signer, HEAD)]
+
+
+@pytest.mark.timeout(20)
+def test_a_hostile_text_is_looked_through_in_no_time() -> None:
+    assert seals_in("eyJ" * 100_000 + ".eyJ" * 100_000) == []
+
+
+def test_a_token_that_would_forge_a_line_is_one_line(signer: Signer) -> None:
+    header = {"alg": "EdDSA", "typ": KIND, "kid": "x\nevery receipt agrees" + "y" * 1000}
+    token = ".".join(
+        base64.urlsafe_b64encode(part).rstrip(b"=").decode()
+        for part in (json.dumps(header).encode(), b'{"sub":"p"}', b"signature")
+    )
+    with pytest.raises(Unauthorized) as raised:
+        head_in(token, {signer.kid: signer.public})
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 200

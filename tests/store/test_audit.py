@@ -283,6 +283,27 @@ def test_content_that_is_gone_is_named(store: Store, worked: Any) -> None:
     assert messages(store) == [f"the content of evidence {kept} is gone"]
 
 
+@pytest.mark.parametrize(
+    ("edit", "named"),
+    [
+        ("UPDATE artifacts SET content = 'text'", "its evidence"),
+        ("UPDATE receipts SET seq = 'abc' WHERE seq = 2", "its receipts"),
+        ("UPDATE receipts SET cause = x'00ff' WHERE seq = 2", "its receipts"),
+        ("UPDATE chains SET seq = 'abc'", "its head"),
+    ],
+)
+def test_what_is_of_no_kind_that_belongs_there_is_named_and_hides_nothing(
+    store: Store, worked: Any, edit: str, named: str
+) -> None:
+    if store.url.startswith("postgresql"):
+        pytest.skip("PostgreSQL lets nobody put a text into a column of numbers")
+    with by_hand(store) as connection:
+        connection.exec_driver_sql("UPDATE plans SET title = 'Another'")
+        connection.exec_driver_sql(edit)
+    assert any(named in message for message in messages(store)), messages(store)
+    assert any(finding.column == "title" for finding in findings(store)), findings(store)
+
+
 def test_one_chain_can_be_looked_at_alone(store: Store, worked: Any) -> None:
     with by_hand(store) as connection:
         row = connection.execute(select(plans)).mappings().one()
