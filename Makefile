@@ -8,10 +8,10 @@ SOURCES := pyproject.toml constraints.txt
 STAMP := .venv/made-from
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench rehearse constraints clean
+.PHONY: help setup demo test test-agents check bench rehearse constraints clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
 setup: ## make .venv with everything at the pinned versions
 	@cat $(SOURCES) | cmp -s - $(STAMP) || PYTHON="$(PYTHON)" .ci/setup
@@ -29,7 +29,10 @@ check: setup ## lint, format, types and layers: what is fast
 	@echo "check: layers"; $(BIN)/lint-imports --no-logo --no-cache
 
 test: check ## everything: check, then all tests, with a real PostgreSQL and a real Temporal server
-	@echo "test: pytest"; $(BIN)/pytest --quiet --numprocesses $(JOBS) --dist loadfile
+	@echo "test: pytest"; $(BIN)/pytest --quiet --numprocesses $(JOBS) --dist loadfile -m "not agents"
+
+test-agents: setup ## the tests with the real agent CLIs that are on PATH, over a stand-in model
+	@$(BIN)/pytest --quiet -m agents
 
 bench: setup ## the costs, as ratios in one run
 	@$(BIN)/python tests/bench/main.py
