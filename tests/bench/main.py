@@ -24,7 +24,7 @@ from tests.bench import startup
 from tests.bench.against import Bare, bare_worker
 from tests.bench.figures import Figure, show
 from tests.bench.plans import SLOTS, Installed, Spent, installed
-from tests.bench.supervising import supervision
+from tests.bench.supervising import hook, supervision
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ async def bench(size: Size, folder: Path) -> list[Figure]:
     startup.compile_bytecode()
     _tell("commands and supervision")
     figures = startup.commands(folder, size.commands)
-    supervised = supervision(folder, size.commands)
+    supervised = [*supervision(folder, size.commands), hook(folder, 5 * size.commands)]
     async with installed(folder) as up:
         _tell("status")
         figures.append(await startup.status(up, folder, size.commands))

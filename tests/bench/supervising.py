@@ -1,7 +1,8 @@
-"""What a supervisor adds to the command that it runs."""
+"""What a supervisor adds to the command that it runs, and the policy hook to every use of a tool."""
 
 from __future__ import annotations
 
+import json
 import resource
 import subprocess
 import sys
@@ -11,11 +12,16 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from statistics import median
+from subprocess import DEVNULL
 
+from domain.rules import Policy
+from runtimes import hooks
 from runtimes.folder import Ended, RunFolder
-from runtimes.port import Launch
+from runtimes.hooks import POLICY_FILE, compile_policy
+from runtimes.port import Job, Launch
 from tests.bench.figures import Figure
 
+_HOOK = Path(hooks.__file__).with_name("hook.py")
 _COMMAND = ("sh", "-c", "true")
 _INTERPRETER = (sys.executable, "-I", "-S", "-c", "pass")
 
@@ -29,6 +35,22 @@ def supervision(folder: Path, rounds: int) -> list[Figure]:
         Figure("a supervised `sh -c true` / the command alone, CPU", "ms", ours * 1000, bare * 1000),
         Figure("a supervised `sh -c true` / an empty Python, CPU", "ms", ours * 1000, python * 1000),
     ]
+
+
+def hook(folder: Path, rounds: int) -> Figure:
+    """The policy hook that is asked before a shell command, against an interpreter that does nothing."""
+    policy = Policy(commands=("git push*",))
+    job = Job("bench-1", "bench", "", "", folder, folder / "hooked", 60, brief="Do it.", policy=policy)
+    for path, text in compile_policy(job, "claude").files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    asked = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "a && b | c"}}
+    question = json.dumps({**asked, "cwd": str(folder)}).encode()
+    command = (sys.executable, "-I", "-S", str(_HOOK), "claude", str(job.folder / POLICY_FILE))
+    ask = partial(subprocess.run, input=question, stdout=DEVNULL, check=True)
+    ours = median(_cpu(partial(ask, command)) for _ in range(rounds))
+    bare = median(_cpu(partial(ask, _INTERPRETER)) for _ in range(rounds))
+    return Figure("the policy hook / an empty Python, CPU", "ms", ours * 1000, bare * 1000, most=1.5)
 
 
 def _supervised(path: Path) -> None:
