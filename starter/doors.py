@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,7 +14,7 @@ from domain.errors import Superseded, Unavailable
 from starter import graph
 from starter import settings as settings_
 from starter.copies import Copies
-from starter.exits import CommandFailed, Exit
+from starter.exits import Exit
 from starter.local import addresses
 from starter.local.service import module
 from starter.output import note, say
@@ -68,10 +67,8 @@ async def _up(settings: Settings, copies: Copies, given: Mapping[str, Path]) -> 
 def become(door: str) -> NoReturn:
     """Go on as the door's process, told what was found out here.
 
-    CommandFailed without such a door, Unavailable when the home's Temporal is down and no other is named.
+    Unavailable when the home's Temporal is down and no other is named.
     """
-    if find_spec(door) is None:
-        raise CommandFailed(Exit.REFUSED, f"this version has no {door}; its runs need none")
     settings = settings_.load()
     if settings.down:
         raise Unavailable(settings.down)

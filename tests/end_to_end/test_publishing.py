@@ -28,7 +28,9 @@ def test_six_starters_make_one_workflow_and_for_each_box_one_branch_and_one_pull
     assert len(rig.pulls("six")) == len(rig.branches("six")) == 2
     plan = plan_id(OWNER, "six")
     listed = rig.temporal("workflow", "list", "--query", f"WorkflowId = 'plan-{plan}'", "--output", "json")
-    assert len(json.loads(listed)) == 1
+    # Whoever saw the plan alive a moment before its end may begin its workflow again, which finds nothing to do.
+    first, *again = sorted(json.loads(listed), key=lambda one: str(one["startTime"]))
+    assert all(one["startTime"] >= first["closeTime"] for one in again), listed
     assert rig.rows("SELECT count(*) FROM runs WHERE plan_id = :plan AND role = 'author'", plan=plan)[0][0] == 2
 
 

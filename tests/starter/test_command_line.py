@@ -126,12 +126,6 @@ def test_a_traceback_is_shown_only_to_who_asks_for_it(watchbill):
     assert "Traceback" in watchbill("audit", WATCHBILL_DEBUG="1").stderr
 
 
-def test_a_door_that_this_version_lacks_says_so(watchbill):
-    done = watchbill("relay")
-    assert done.returncode == Exit.REFUSED
-    assert "this version has no relay" in done.stderr
-
-
 def test_a_reader_that_leaves_is_no_error(watchbill, write):
     path = write("faster.md", plan("faster", *(f"Task {n}" for n in range(200)), slug="Nope"))
     reading, writing = os.pipe()
