@@ -35,21 +35,17 @@ class Faulty:
             await self._app(scope, receive, send)
             return
         fault = await self._strike(scope["method"], scope["path"])
-        status = 0
 
-        async def watched(message: Message) -> None:
-            nonlocal status
+        async def recorded(message: Message) -> None:
+            # First the record, then the answer: who has the answer and asks again finds the record.
             if message["type"] == "http.response.start":
-                status = message["status"]
+                await run_in_threadpool(self._record, scope, message["status"], fault)
             await send(message)
 
-        try:
-            if fault is None:
-                await self._app(scope, receive, watched)
-            else:
-                await self._fail(fault, scope, receive, watched)
-        finally:
-            await run_in_threadpool(self._record, scope, status, fault)
+        if fault is None:
+            await self._app(scope, receive, recorded)
+        else:
+            await self._fail(fault, scope, receive, recorded)
 
     async def _strike(self, method: str, path: str) -> Fault | None:
         slow, fault = await run_in_threadpool(self._struck, method, path)
@@ -68,6 +64,7 @@ class Faulty:
         if fault.kind not in _BEFORE:
             await self._app(scope, receive, _unheard)
         if fault.kind in _LOST:
+            await run_in_threadpool(self._record, scope, 0, fault)
             scope["state"][DROP]()
             # The server learns of it in its next turn, and then expects no answer any more.
             await asyncio.sleep(0)
