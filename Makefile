@@ -8,7 +8,7 @@ SOURCES := pyproject.toml constraints.txt
 STAMP := .venv/made-from
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-agents check bench rehearse constraints clean
+.PHONY: help setup agents demo test test-agents check bench rehearse constraints clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -31,8 +31,11 @@ check: setup ## lint, format, types and layers: what is fast
 test: check ## everything: check, then all tests, with a real PostgreSQL and a real Temporal server
 	@echo "test: pytest"; $(BIN)/pytest --quiet --numprocesses $(JOBS) --dist loadfile -m "not agents"
 
-test-agents: setup ## the tests with the real agent CLIs that are on PATH, over a stand-in model
-	@$(BIN)/pytest --quiet -m agents
+agents: setup ## put the agent CLIs that we are tested with into .agents; needs npm, and 1.2 GB
+	@.ci/agents
+
+test-agents: setup ## the tests with the real agent CLIs in .agents or on PATH, over a stand-in model
+	@PATH="$(CURDIR)/.agents/node_modules/.bin:$$PATH" $(BIN)/pytest --quiet -m agents
 
 bench: setup ## the costs, as ratios in one run
 	@$(BIN)/python tests/bench/main.py
@@ -42,5 +45,5 @@ constraints: ## pin what .venv has now
 	@mv .venv/pins constraints.txt; git diff --stat constraints.txt
 
 clean: ## remove .venv and what the tools keep
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	@rm -rf .venv .agents .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -34,6 +37,13 @@ def runs(rig: Rig, slug: str) -> list[Any]:
         "WHERE p.slug = :slug AND r.role = 'author' ORDER BY r.epoch",
         slug=slug,
     )
+
+
+def agent_of(rig: Rig, slug: str) -> psutil.Process:
+    """The CLI's own process. What it says of pids may be those of a namespace of its own."""
+    (run,) = [each.id for each in runs(rig, slug)]
+    state = rig.until(lambda: read_object(f"{rig.home}/runs/{run}/state.json"), "the run has an agent")
+    return psutil.Process(state["pid"])
 
 
 def test_an_agent_takes_a_task_to_a_merged_pull_request(rig: Rig, cli: str) -> None:
@@ -71,10 +81,7 @@ def test_an_agent_that_was_killed_goes_on_in_its_session_and_none_works_beside_i
     slug = f"killed-{cli}"
     rig.submit(slug, Box("Write it slowly", gate.script(f"{slug}.txt")), **front(cli))
     rig.until(gate.agents, "the agent's own tool runs")
-    (run,) = [each.id for each in runs(rig, slug)]
-    state = read_object(f"{rig.home}/runs/{run}/state.json")
-    assert state is not None
-    agent = psutil.Process(state["pid"])
+    agent = agent_of(rig, slug)
     all_of_it = [agent, *agent.children(recursive=True)]
     agent.kill()
     gate.open()
@@ -84,6 +91,62 @@ def test_an_agent_that_was_killed_goes_on_in_its_session_and_none_works_beside_i
     assert (first.state, second.outcome) == ("crashed", "done")
     assert first.session == second.session
     assert rig.evidence(slug, "agent_crash")
+
+
+def test_an_agent_outlives_its_worker_and_is_the_only_one(battered: Rig, cli: str, gate: Gate) -> None:
+    rig, slug = battered, f"outlives-{cli}"
+    rig.submit(slug, Box("Write it slowly", gate.script(f"{slug}.txt")), **front(cli))
+    rig.until(gate.agents, "the agent's own tool runs")
+    agent = agent_of(rig, slug)
+    rig.kill("worker")
+    rig.until(lambda: rig.evidence(slug, "worker_crash"), "the crash is recorded")
+    assert agent.is_running()
+    gate.open()
+    view = rig.until_completed(slug)
+    assert (view.tasks[0].state, view.tasks[0].runs) == ("merged", 1)
+    assert len(gate.agents()) == 1
+    rig.assert_sound()
+
+
+def test_nothing_outlives_a_killed_supervisor_and_the_session_is_gone_on_with(
+    battered: Rig, cli: str, gate: Gate, tmp_path: Path
+) -> None:
+    rig, slug, told = battered, f"orphaned-{cli}", tmp_path / "daemon"
+    daemon = f"setsid sh -c 'echo $$ > {told}; sleep 600' > /dev/null 2>&1 &"
+    rig.submit(slug, Box("Write it slowly", gate.script(f"{slug}.txt", before=daemon)), **front(cli))
+    rig.until(lambda: gate.agents() and told.exists(), "the agent's tool runs, and its daemon")
+    all_of_it = rig.run_processes()
+    os.kill(rig.supervisor(slug), signal.SIGKILL)
+    rig.until(lambda: not any(one.is_running() for one in all_of_it), "all of it is gone", patience=15)
+    gate.open()
+    assert rig.until_completed(slug).tasks[0].state == "merged"
+    first, second = runs(rig, slug)
+    assert (first.state, second.outcome) == ("crashed", "done")
+    assert first.session == second.session
+    rig.assert_sound()
+
+
+def test_a_fresh_run_does_as_well_when_the_session_is_lost(battered: Rig, cli: str, gate: Gate) -> None:
+    rig, slug = battered, f"forgets-{cli}"
+    rig.submit(slug, Box("Write it slowly", gate.script(f"{slug}.txt")), **front(cli))
+    rig.until(gate.agents, "the agent's own tool runs")
+    supervisor = rig.supervisor(slug)
+    worker = psutil.Process(rig.pid("worker"))
+    worker.suspend()
+    try:
+        os.kill(supervisor, signal.SIGKILL)
+        (task,) = [
+            each.task_id for each in rig.rows("SELECT task_id FROM runs WHERE id = :id", id=runs(rig, slug)[0].id)
+        ]
+        shutil.rmtree(rig.home / "memory" / task)
+        gate.open()
+    finally:
+        worker.resume()
+    assert rig.until_completed(slug).tasks[0].state == "merged"
+    *_, last = runs(rig, slug)
+    assert last.outcome == "done"
+    assert (rig.home / "memory" / task).is_dir()
+    rig.assert_sound()
 
 
 def test_what_the_plan_refuses_is_refused_and_recorded(rig: Rig, cli: str) -> None:
