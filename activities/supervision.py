@@ -16,6 +16,9 @@ from typing import Any
 from temporalio import activity
 
 from activities.commissions import Commissions
+from activities.redaction import showable
+from activities.screens import EVERY, Camera
+from domain.agents import AGENTS
 from domain.errors import NotFound, WatchbillError
 from domain.run import STATE_OF, EndKind, Role, RunEnd, RunFacts, RunState
 from domain.task import TaskFacts
@@ -24,6 +27,7 @@ from runtimes.port import Job, Runtime
 from store import runs, tasks
 from store.database import Store
 from store.events import Event
+from store.screens import put_screen
 
 FIRST_LOOK = 0.02
 SLOWEST_LOOK = 0.5
@@ -67,13 +71,14 @@ class Supervision:
         if unwanted:
             return await asyncio.to_thread(self._record, folder, run, task, _never_started(run, unwanted))
         await asyncio.to_thread(self._spawn, folder, run, task)
-        await self._watch(folder, run)
-        return await asyncio.to_thread(self._record_end, folder, run, task)
+        camera = Camera(self.store, self._runtime(run), folder, run)
+        await self._watch(folder, run, camera)
+        return await asyncio.to_thread(self._record_end, folder, run, task, camera)
 
-    async def _watch(self, folder: RunFolder, run: RunFacts) -> None:
+    async def _watch(self, folder: RunFolder, run: RunFacts, camera: Camera) -> None:
         """Return once the run has ended, keeping its lease alive and passing on the graph's word to stop."""
-        pause, heed_at, renew_at = FIRST_LOOK, 0.0, 0.0
         clock = asyncio.get_running_loop().time
+        pause, heed_at, renew_at, take_at = FIRST_LOOK, 0.0, 0.0, clock() + EVERY
         while not isinstance(status := folder.status(), Ended):
             if isinstance(status, Dead):
                 await asyncio.to_thread(folder.bury)
@@ -87,6 +92,10 @@ class Supervision:
             elif now >= heed_at:
                 await asyncio.to_thread(self._heed, folder, run)
                 heed_at = now + HEED
+            if now >= take_at:
+                await asyncio.to_thread(camera.take)
+                # From its end on: a screen that is slow to draw takes no more of the time than its share.
+                take_at = clock() + EVERY
             await asyncio.sleep(pause)
             pause = min(SLOWEST_LOOK, pause * 1.5)
 
@@ -145,7 +154,7 @@ class Supervision:
             run = tasks.load_run(connection, run_id)
             return run, tasks.load_task(connection, run.task_id, activity.info().scheduled_time)
 
-    def _record_end(self, folder: RunFolder, run: RunFacts, task: TaskFacts) -> RunEnd:
+    def _record_end(self, folder: RunFolder, run: RunFacts, task: TaskFacts, camera: Camera) -> RunEnd:
         status = folder.status()
         if not isinstance(status, Ended):
             raise WatchbillError(f"run {run.id} has no recorded end")
@@ -157,19 +166,25 @@ class Supervision:
             status.result.kind,
             verdict.exit_code,
             verdict.reason,
-            folder.text(),
+            # What an agent said last stands in its stream; beside it is little that a person could read.
+            camera.look() if run.runtime in AGENTS else showable(folder.text()),
             verdict.outcome,
             asked,
             verdict.session,
         )
-        return self._record(folder, run, task, end)
+        return self._record(folder, run, task, end, camera.last())
 
-    def _record(self, folder: RunFolder, run: RunFacts, task: TaskFacts, end: RunEnd) -> RunEnd:
+    def _record(
+        self, folder: RunFolder, run: RunFacts, task: TaskFacts, end: RunEnd, screen: str | None = None
+    ) -> RunEnd:
         told = (*folder.events(), *folder.uses())
         story = [_event(number, event) for number, event in enumerate(sorted(told, key=lambda one: str(one["at"])))]
         now = datetime.now(UTC)
         with self.store.write() as connection:
-            return runs.end(connection, run, task, end, story, self.keeper.worker, now, self.incarnation)
+            recorded = runs.end(connection, run, task, end, story, self.keeper.worker, now, self.incarnation)
+            if screen is not None:
+                put_screen(connection, run.id, screen, now)
+            return recorded
 
     def _recorded_end(self, run: RunFacts) -> RunEnd:
         with self.store.read() as connection:
