@@ -175,5 +175,7 @@ def _scenes(stream: Iterable[Mapping[str, Any]]) -> Sequence[Scene]:
                     scenes.append(Used(str(block.get("name")), what_of(block.get("input"))))
                 case "tool_result" if (at := uses.get(str(block.get("tool_use_id")))) is not None:
                     came = words(block.get("content"))
-                    scenes[at] = replace(scenes[at], outcome=came, failed=bool(block.get("is_error")))
+                    use = scenes[at]
+                    assert isinstance(use, Used)
+                    scenes[at] = replace(use, outcome=came, failed=bool(block.get("is_error")))
     return scenes

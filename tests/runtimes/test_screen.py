@@ -99,8 +99,8 @@ def test_whatever_an_agent_writes_can_be_shown(cli, events):
 
 
 def test_an_agent_at_work_is_seen_with_what_it_has_not_got_yet(tmp_path):
-    started = {"type": "item.started", "item": {"id": "1", "type": "command_execution", "command": "make test"}}
-    started["item"]["status"] = "in_progress"
+    item = {"id": "1", "type": "command_execution", "command": "make test", "status": "in_progress"}
+    started = {"type": "item.started", "item": item}
     (tmp_path / "stream.0").write_text(json.dumps(started) + "\n")
     screen = screen_of(tmp_path, "codex", stream=True)
     assert screen.look() == "> shell make test\n  ..."
@@ -112,8 +112,9 @@ def test_an_agent_at_work_is_seen_with_what_it_has_not_got_yet(tmp_path):
 
 
 def test_of_a_long_outcome_the_first_lines_are_seen_and_how_many_there_are(tmp_path):
-    use = {"type": "tool_use", "part": {"tool": "bash", "state": {"status": "completed", "input": {"command": "seq"}}}}
-    use["part"]["state"]["output"] = "\n".join(map(str, range(1, 101))) + "\x1b[31m\n"
+    output = "\n".join(map(str, range(1, 101))) + "\x1b[31m\n"
+    state = {"status": "completed", "input": {"command": "seq"}, "output": output}
+    use = {"type": "tool_use", "part": {"tool": "bash", "state": state}}
     (tmp_path / "stream.0").write_text(json.dumps(use) + "\n")
     seen = screen_of(tmp_path, "opencode", stream=True).look()
     assert seen == "> bash seq\n  1\n  2\n  3\n  4\n  ... 96 lines more"
@@ -136,6 +137,7 @@ def test_the_last_of_a_long_stream_is_seen(tmp_path):
     assert found[1:] == events[2001 - len(found) :]
     assert list(RunFolder(tmp_path).stream().newest(10_000_000)) == events
     seen = screen_of(tmp_path, "opencode", stream=True).look()
+    assert seen
     assert "word 1999" in seen
     assert len(seen.encode()) <= LIMIT
 
@@ -143,6 +145,7 @@ def test_the_last_of_a_long_stream_is_seen(tmp_path):
 def test_of_plain_output_the_last_is_seen_in_whole_lines(tmp_path):
     (tmp_path / "output.0").write_text("".join(f"line {number}\n" for number in range(5000)))
     seen = screen_of(tmp_path).look()
+    assert seen
     assert seen.startswith("…\nline ")
     assert seen.endswith("line 4999\n")
     assert len(seen.encode()) <= LIMIT
@@ -157,7 +160,7 @@ def test_a_secret_is_taken_out_before_the_screen_is_cut(tmp_path):
     (tmp_path / "spec.json").write_text("{}")
     (tmp_path / "output.0").write_text("SECRET" * 5000)
     screen = Screen(RUNTIMES["shell"], RunFolder(tmp_path), lambda text: text.replace("SECRET", "*"))
-    assert "SECRET" not in screen.look()
+    assert "SECRET" not in (screen.look() or "SECRET")
 
 
 def test_a_run_that_has_not_begun_has_nothing_to_be_seen(tmp_path):
@@ -177,7 +180,7 @@ def test_a_program_that_draws_is_seen_as_it_drew(bench, tmp_path):
     assert len(lines) == 40
     (tmp_path / "go").touch()
     assert bench.end_of(run).exit_code == 0
-    assert "step 299" in Screen(RUNTIMES["shell"], run, same).look()
+    assert "step 299" in (Screen(RUNTIMES["shell"], run, same).look() or "")
 
 
 def test_a_run_on_a_terminal_has_it_for_its_own(bench):
@@ -185,9 +188,9 @@ def test_a_run_on_a_terminal_has_it_for_its_own(bench):
         "stty size; echo $TERM; test -t 0 && test -t 2 && echo to it > /dev/tty; ps -o tty= -p $$", pty=True
     )
     result = bench.end_of(run)
-    size, term, told, tty = run.text().split()[:2], *run.text().splitlines()[1:4]
-    assert (size, term, told) == (["40", "120"], "linux", "to it")
-    assert tty.strip().startswith("pts/")
+    told = run.text().splitlines()
+    assert told[:3] == ["40 120", "linux", "to it"]
+    assert told[3].strip().startswith("pts/")
     assert (result.exit_code, result.truncated) == (0, False)
 
 
