@@ -24,6 +24,7 @@ from domain.run import STATE_OF, EndKind, Role, RunEnd, RunFacts, RunState
 from domain.task import TaskFacts
 from runtimes.folder import Absent, Dead, Ended, Live, RunFolder
 from runtimes.port import Job, Runtime
+from runtimes.screen import BESIDE
 from store import runs, tasks
 from store.database import Store
 from store.events import Event
@@ -166,8 +167,7 @@ class Supervision:
             status.result.kind,
             verdict.exit_code,
             verdict.reason,
-            # What an agent said last stands in its stream; beside it is little that a person could read.
-            camera.look() if run.runtime in AGENTS else showable(folder.text()),
+            _last_words(folder, run, camera),
             verdict.outcome,
             asked,
             verdict.session,
@@ -193,6 +193,14 @@ class Supervision:
 
 def _never_started(run: RunFacts, why: str) -> RunEnd:
     return RunEnd(run.id, RunState.STOPPED, EndKind.NEVER_STARTED, reason=f"it had not begun: {why}")
+
+
+def _last_words(folder: RunFolder, run: RunFacts, camera: Camera) -> str:
+    """The last of a run's output; of an agent's, what its CLI wrote beside its stream, and then the stream as read."""
+    if run.runtime not in AGENTS:
+        return showable(folder.text())
+    beside, seen = showable(folder.text(BESIDE)).strip(), camera.look()
+    return seen if beside in seen else f"{beside}\n\n{seen}"
 
 
 def workspace_of(home: Path, run: RunFacts) -> Path:

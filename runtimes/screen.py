@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from runtimes.files import read_object
-from runtimes.scenes import text_of
+from runtimes.scenes import Noted, text_of
 from runtimes.segments import Follower
 
 if TYPE_CHECKING:
@@ -22,12 +22,15 @@ if TYPE_CHECKING:
 LIMIT = 16 << 10
 """Bytes of a screen in UTF-8."""
 
+BESIDE = 1 << 12
+"""Bytes of what a CLI writes beside its stream that are shown where the stream has nothing to tell, or no end."""
+
 _DRAWN = 32 << 10
 """Bytes that are drawn at a look at most, more than three full screens: emulating a terminal is slow."""
 
+_RESULT = "result.json"
 _TOLD = 256 << 10
 _SCENES = 200
-_BESIDE = 2048
 _MORE = "…\n"
 
 
@@ -52,12 +55,12 @@ class Screen:
         return cut(self._redact(self._text()))
 
     def _written(self) -> frozenset[tuple[str, int, int]]:
-        """How far the files of output are."""
+        """How far the files of output are, and whether there is an end."""
         found = set()
         try:
             with os.scandir(self._folder.path) as entries:
                 for entry in entries:
-                    if entry.name.startswith(("output.", "stream.")):
+                    if entry.name.startswith(("output.", "stream.", _RESULT)):
                         stat = entry.stat(follow_symlinks=False)
                         found.add((entry.name, stat.st_size, stat.st_mtime_ns))
         except FileNotFoundError:
@@ -86,8 +89,13 @@ class Screen:
     def _told(self) -> str:
         scenes = self._runtime.scenes(self._folder.stream().newest(_TOLD))
         text = text_of(scenes[-_SCENES:])
-        beside = self._folder.text(_BESIDE).strip()
-        return f"{text}\n\nbeside it, on standard error:\n{beside}" if beside else text
+        # CLIs write all kinds of things there; it matters where the stream has nothing to tell, or no end.
+        silent = not scenes or (self._is_over() and not isinstance(scenes[-1], Noted))
+        beside = self._folder.text(BESIDE).strip() if silent else ""
+        return f"{text}\n\nbeside it, on standard error:\n{beside}".lstrip() if beside else text
+
+    def _is_over(self) -> bool:
+        return (self._folder.path / _RESULT).exists()
 
 
 def cut(text: str) -> str:

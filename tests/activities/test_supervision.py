@@ -226,7 +226,7 @@ async def test_a_screen_that_cannot_be_read_keeps_no_run_from_its_end(
 async def test_the_last_words_of_an_agent_are_those_of_its_stream(
     graph: Graph, home: Path, supervision: Supervision
 ) -> None:
-    run = begin(graph, home, "cat said; exit 1")
+    run = begin(graph, home, "echo a warning >&2; cat said; exit 1")
     said = {"type": "text", "part": {"text": "I could not find the table, token=ghp_" + "b" * 36}}
     (workspace_of(home, run) / "said").write_text(json.dumps(said) + "\n")
     with graph.store.write() as connection:
@@ -235,7 +235,7 @@ async def test_the_last_words_of_an_agent_are_those_of_its_stream(
     monkeyed = replace(spoken, commissions=NoAgents(graph.store, home, "", supervision.commissions.signer))
     end = await graph.call(monkeyed.supervise, run.id)
     assert end.state is RunState.CRASHED
-    assert end.tail == "I could not find the table, token=[redacted]\n"
+    assert end.tail == "I could not find the table, token=[redacted]\n\n\nbeside it, on standard error:\na warning"
     with graph.store.read() as connection:
         (crash,) = evidence_of(connection, task_id=graph.task)
     assert crash.kind == "agent_crash"

@@ -120,11 +120,17 @@ def test_of_a_long_outcome_the_first_lines_are_seen_and_how_many_there_are(tmp_p
     assert seen == "> bash seq\n  1\n  2\n  3\n  4\n  ... 96 lines more"
 
 
-def test_what_a_cli_says_beside_its_stream_is_seen_below_it(tmp_path):
-    (tmp_path / "stream.0").write_text('{"type":"assistant","message":{"content":[{"type":"text","text":"Hm."}]}}\n')
+def test_what_a_cli_writes_beside_its_stream_is_seen_where_the_stream_has_no_end(tmp_path):
     (tmp_path / "output.0").write_text("\x1b[31mout of memory\x1b[0m\n")
-    seen = screen_of(tmp_path, "claude", stream=True).look()
-    assert seen == "Hm.\n\n\nbeside it, on standard error:\nout of memory"
+    screen = screen_of(tmp_path, "claude", stream=True)
+    assert screen.look() == "beside it, on standard error:\nout of memory"
+    (tmp_path / "stream.0").write_text('{"type":"assistant","message":{"content":[{"type":"text","text":"Hm."}]}}\n')
+    assert screen.look() == "Hm.\n"
+    (tmp_path / "result.json").write_text("{}")
+    assert screen.look() == "Hm.\n\n\nbeside it, on standard error:\nout of memory"
+    with (tmp_path / "stream.0").open("a") as file:
+        file.write('{"type":"result","subtype":"success"}\n')
+    assert screen.look() == "Hm.\n\n-- ended"
 
 
 def test_the_last_of_a_long_stream_is_seen(tmp_path):
