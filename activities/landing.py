@@ -8,6 +8,9 @@ from datetime import datetime
 
 from temporalio import activity
 
+from activities.redaction import publishable
+from domain.agents import AGENTS
+from domain.brief import summary_in
 from domain.errors import NotFound
 from domain.identity import branch_of
 from domain.publication import FindRepository, MergeOrder
@@ -17,7 +20,7 @@ from forge import text
 from forge.port import Forge
 from signing.keys import Signer
 from signing.seals import Head, seal
-from store import dispatch, evidence, inbox, receipts, seals, tasks
+from store import dispatch, evidence, inbox, receipts, seals, tasks, words
 from store.database import Store
 
 
@@ -107,6 +110,7 @@ class Landing:
         with self.store.read() as connection:
             task = tasks.load_task(connection, task_id, activity.info().scheduled_time)
             seen = evidence.evidence_of(connection, task_id=task_id)
+            result = words.last_result(connection, task_id) if task.runtime in AGENTS else None
             head = Head(task.plan_id, *receipts.head_of(connection, task.plan_id))
         token = seal(self.signer, head)
         with self.store.write() as connection:
@@ -114,7 +118,8 @@ class Landing:
         proof = [_row(one) for one in seen if one.commit_sha == task.head_sha]
         chain = f"Receipt {head.seq} of plan `{head.chain}`, chain head `{head.hash}`. Runs are unconfined."
         asked = f"{task.title}\n\n{task.body}"
-        body = text.body(task_id=task.id, asked=asked, evidence=proof, chain=chain, seal=token)
+        said = publishable(summary_in(result.body)) if result else ""
+        body = text.body(task_id=task.id, asked=asked, said=said, evidence=proof, chain=chain, seal=token)
         return task, text.title(task.title), body
 
     def _hints_handled(self, task_id: str, before: datetime) -> None:

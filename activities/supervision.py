@@ -16,14 +16,19 @@ from typing import Any
 from temporalio import activity
 
 from activities.commissions import Commissions
+from activities.redaction import showable
+from activities.screens import EVERY, Camera
+from domain.agents import AGENTS
 from domain.errors import NotFound, WatchbillError
 from domain.run import STATE_OF, EndKind, Role, RunEnd, RunFacts, RunState
 from domain.task import TaskFacts
 from runtimes.folder import Absent, Dead, Ended, Live, RunFolder
 from runtimes.port import Job, Runtime
+from runtimes.screen import BESIDE
 from store import runs, tasks
 from store.database import Store
 from store.events import Event
+from store.screens import put_screen
 
 FIRST_LOOK = 0.02
 SLOWEST_LOOK = 0.5
@@ -67,13 +72,14 @@ class Supervision:
         if unwanted:
             return await asyncio.to_thread(self._record, folder, run, task, _never_started(run, unwanted))
         await asyncio.to_thread(self._spawn, folder, run, task)
-        await self._watch(folder, run)
-        return await asyncio.to_thread(self._record_end, folder, run, task)
+        camera = Camera(self.store, self._runtime(run), folder, run)
+        await self._watch(folder, run, camera)
+        return await asyncio.to_thread(self._record_end, folder, run, task, camera)
 
-    async def _watch(self, folder: RunFolder, run: RunFacts) -> None:
+    async def _watch(self, folder: RunFolder, run: RunFacts, camera: Camera) -> None:
         """Return once the run has ended, keeping its lease alive and passing on the graph's word to stop."""
-        pause, heed_at, renew_at = FIRST_LOOK, 0.0, 0.0
         clock = asyncio.get_running_loop().time
+        pause, heed_at, renew_at, take_at = FIRST_LOOK, 0.0, 0.0, clock() + EVERY
         while not isinstance(status := folder.status(), Ended):
             if isinstance(status, Dead):
                 await asyncio.to_thread(folder.bury)
@@ -87,6 +93,10 @@ class Supervision:
             elif now >= heed_at:
                 await asyncio.to_thread(self._heed, folder, run)
                 heed_at = now + HEED
+            if now >= take_at:
+                await asyncio.to_thread(camera.take)
+                # From its end on: a screen that is slow to draw takes no more of the time than its share.
+                take_at = clock() + EVERY
             await asyncio.sleep(pause)
             pause = min(SLOWEST_LOOK, pause * 1.5)
 
@@ -145,7 +155,7 @@ class Supervision:
             run = tasks.load_run(connection, run_id)
             return run, tasks.load_task(connection, run.task_id, activity.info().scheduled_time)
 
-    def _record_end(self, folder: RunFolder, run: RunFacts, task: TaskFacts) -> RunEnd:
+    def _record_end(self, folder: RunFolder, run: RunFacts, task: TaskFacts, camera: Camera) -> RunEnd:
         status = folder.status()
         if not isinstance(status, Ended):
             raise WatchbillError(f"run {run.id} has no recorded end")
@@ -157,19 +167,24 @@ class Supervision:
             status.result.kind,
             verdict.exit_code,
             verdict.reason,
-            folder.text(),
+            _last_words(folder, run, camera),
             verdict.outcome,
             asked,
             verdict.session,
         )
-        return self._record(folder, run, task, end)
+        return self._record(folder, run, task, end, camera.last())
 
-    def _record(self, folder: RunFolder, run: RunFacts, task: TaskFacts, end: RunEnd) -> RunEnd:
+    def _record(
+        self, folder: RunFolder, run: RunFacts, task: TaskFacts, end: RunEnd, screen: str | None = None
+    ) -> RunEnd:
         told = (*folder.events(), *folder.uses())
         story = [_event(number, event) for number, event in enumerate(sorted(told, key=lambda one: str(one["at"])))]
         now = datetime.now(UTC)
         with self.store.write() as connection:
-            return runs.end(connection, run, task, end, story, self.keeper.worker, now, self.incarnation)
+            recorded = runs.end(connection, run, task, end, story, self.keeper.worker, now, self.incarnation)
+            if screen is not None:
+                put_screen(connection, run.id, screen, now)
+            return recorded
 
     def _recorded_end(self, run: RunFacts) -> RunEnd:
         with self.store.read() as connection:
@@ -178,6 +193,14 @@ class Supervision:
 
 def _never_started(run: RunFacts, why: str) -> RunEnd:
     return RunEnd(run.id, RunState.STOPPED, EndKind.NEVER_STARTED, reason=f"it had not begun: {why}")
+
+
+def _last_words(folder: RunFolder, run: RunFacts, camera: Camera) -> str:
+    """The last of a run's output; of an agent's, what its CLI wrote beside its stream, and then the stream as read."""
+    if run.runtime not in AGENTS:
+        return showable(folder.text())
+    beside, seen = showable(folder.text(BESIDE)).strip(), camera.look()
+    return seen if beside in seen else f"{beside}\n\n{seen}"
 
 
 def workspace_of(home: Path, run: RunFacts) -> Path:

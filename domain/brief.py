@@ -26,6 +26,13 @@ RESULT_SCHEMA: dict[str, Any] = {
 }
 """What an author has to answer, as JSON Schema."""
 
+
+def summary_in(result: Any) -> str:
+    """What an author says of its work in its result; empty where it says nothing."""
+    found = result.get("summary") if isinstance(result, dict) else None
+    return found if isinstance(found, str) else ""
+
+
 _RULES = """\
 - Work in the current directory alone. It is a clone made for this task; nobody else works in it.
 - Do not commit, push, or open a pull request: what you leave in the files is committed for you.

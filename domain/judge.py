@@ -341,5 +341,6 @@ def _out_of_scope(work: Collected) -> str:
 
 
 def _last_words(end: RunEnd) -> str:
-    lines = [line for line in end.tail.splitlines() if line.strip()]
-    return f" Its last words: {lines[-1][:300]}" if lines else ""
+    lines = [line.strip()[:300] for line in end.tail.splitlines() if line.strip()]
+    told = "\n".join(lines[-3:])
+    return f" Its last words: {told}" if told else ""

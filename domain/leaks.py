@@ -25,6 +25,15 @@ _NAMES = tuple(_FORMS)
 _ANY = re.compile(b"|".join(b"(" + form + b")" for form in _FORMS.values()))
 _MADE_UP = re.compile(rb"example", re.IGNORECASE)
 
+# A key whole, or as far as it is there; then the other forms, a signed token such as a run's capability, and the
+# credentials in an address.
+_SECRET = re.compile(
+    r"-----BEGIN (?:[A-Z]+ ){0,2}PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]+-----|\Z)|"
+    + "|".join(form.decode() for form in _FORMS.values())
+    + r"|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}|(?<=://)[^/\s@\"]+(?=@)",
+    re.ASCII | re.DOTALL,
+)
+
 
 @dataclass(frozen=True)
 class Leak:
@@ -44,3 +53,13 @@ def leaks(content: bytes, before: bytes = b"") -> Iterator[Leak]:
         if found[0] not in known and not _MADE_UP.search(found[0]):
             known.add(found[0])
             yield Leak(_NAMES[(found.lastindex or 1) - 1], content.count(b"\n", 0, found.start()) + 1)
+
+
+def struck(text: str) -> str:
+    """The text with `[redacted]` in the place of whatever looks like a secret."""
+    return _SECRET.sub("[redacted]", text)
+
+
+def covered(text: str) -> str:
+    """The text with stars over whatever looks like a secret: its shape stays, for what is a picture."""
+    return _SECRET.sub(lambda found: "*" * len(found[0]), text)

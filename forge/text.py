@@ -11,8 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
 MAX_BODY = 65_536
+MAX_SAID = 4_000
+"""Characters of an agent's own words that are passed on."""
+
+_WIDTH = 100
 MAX_TITLE = 256
 _MAX_CELL = 300
 
@@ -29,6 +34,10 @@ _MEANINGFUL = re.compile(
 )
 
 
+_UNSEEN = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+"""What is not seen, or has what is seen stand in another order."""
+
+
 @dataclass(frozen=True)
 class Evidence:
     """A row of the evidence table: what was looked at, what came of it, and on which commit or by whom."""
@@ -41,6 +50,20 @@ class Evidence:
 def neutral(text: str) -> str:
     """The text without any meaning to the forge; it looks the same."""
     return _MEANINGFUL.sub(rf"\g<0>{_JOINER}", text)
+
+
+def verbatim(words: str) -> str:
+    """Somebody's words as nothing but words: a fence that they cannot close, in lines of 100 characters.
+
+    At most `MAX_SAID` characters of them; nothing unseen is left in them, and nothing that means something.
+    """
+    told = words.strip()
+    told = told if len(told) <= MAX_SAID else f"{told[: MAX_SAID - 1]}…"
+    lines = [_UNSEEN.sub("\ufffd", line.expandtabs(4)) for line in told.splitlines()]
+    kept = [part for line in lines for part in wrap(line, _WIDTH, replace_whitespace=False) or [""]]
+    text = neutral("\n".join(kept))
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
+    return f"{fence}text\n{text}\n{fence}"
 
 
 def marker(kind: str, name: str) -> str:
@@ -59,13 +82,16 @@ def message(subject: str, text: str = "") -> str:
     return f"{title(subject)}\n\n{neutral(text).strip()}".strip() + "\n"
 
 
-def body(*, task_id: str, asked: str, evidence: Sequence[Evidence] = (), chain: str = "", seal: str = "") -> str:
-    """A pull request's body: what was asked, the evidence, the head of the receipt chain, and the markers.
+def body(
+    *, task_id: str, asked: str, said: str = "", evidence: Sequence[Evidence] = (), chain: str = "", seal: str = ""
+) -> str:
+    """A pull request's body: what was asked, what the agent says, the evidence, the chain's head, and the markers.
 
-    `asked` is the task's text, `chain` a line of ours, `seal` the head as it was signed. What
-    was asked is cut where the whole would be longer than the forge takes.
+    `asked` is the task's text, `said` the agent's own word of its work, `chain` a line of ours, `seal` the head as
+    it was signed. What was asked is cut where the whole would be longer than the forge takes.
     """
-    parts = ["## Evidence", _table(evidence)] if evidence else []
+    parts = ["## What the agent says of its work", SAID, _quoted(verbatim(said), MAX_BODY)] if said.strip() else []
+    parts += ["## Evidence", _table(evidence)] if evidence else []
     parts += [chain] if chain else []
     parts += [marker("seal", seal)] if seal else []
     below = "\n\n".join([*parts, marker("task", task_id)])
@@ -79,6 +105,8 @@ def _quoted(text: str, room: int) -> str:
     quoted = "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines()) or "> (no text)"
     return quoted if len(quoted) <= room else f"{quoted[: room - len(_CUT)]}{_CUT}"
 
+
+SAID = "In its own words, which nobody has checked:"
 
 _CUT = "\n>\n> … (cut here)"
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from runtimes import agent
 from runtimes.agent import Ending
 from runtimes.folder import RunFolder
 from runtimes.port import Installed, Job, Launch, RunResult, Verdict
+from runtimes.scenes import Noted, Said, Scene, Used, dig, what_of, words
 
 _TOOLS = "Bash,Edit,Glob,Grep,NotebookEdit,Read,TaskCreate,TaskGet,TaskList,TaskUpdate,Write"
 """What works on files. Left out is what reaches other addresses or other models, and what waits for another day."""
@@ -77,6 +79,9 @@ class Claude:
     def judge(self, result: RunResult, folder: RunFolder) -> Verdict:
         session, ending = _read(folder.stream())
         return agent.verdict(result, folder, session, ending)
+
+    def scenes(self, stream: Iterable[Mapping[str, Any]]) -> Sequence[Scene]:
+        return _scenes(stream)
 
     def installed(self, path: str) -> Installed:
         return agent.program(self.name, path)
@@ -150,3 +155,27 @@ def _denial(said: Mapping[str, Any], last_tool: str) -> str:
     denials = said.get("permission_denials")
     found = [denial for denial in denials if isinstance(denial, dict)] if isinstance(denials, list) else []
     return next((str(denial.get("tool_name")) for denial in found if denial.get("tool_use_id") == last_tool), "")
+
+
+def _scenes(stream: Iterable[Mapping[str, Any]]) -> Sequence[Scene]:
+    """Messages of blocks: a result names the use that it is of."""
+    scenes: list[Scene] = []
+    uses: dict[str, int] = {}
+    for said in stream:
+        if said.get("type") == "result":
+            told = str(said.get("result") or said.get("subtype") or "")
+            scenes.append(Noted(f"failed: {told}" if said.get("is_error") else "ended"))
+        content = dig(said, "message", "content")
+        for block in content if isinstance(content, list) else ():
+            match dig(block, "type"):
+                case "text" if said.get("type") == "assistant":
+                    scenes.append(Said(words(block.get("text"))))
+                case "tool_use":
+                    uses[str(block.get("id"))] = len(scenes)
+                    scenes.append(Used(str(block.get("name")), what_of(block.get("input"))))
+                case "tool_result" if (at := uses.get(str(block.get("tool_use_id")))) is not None:
+                    came = words(block.get("content"))
+                    use = scenes[at]
+                    assert isinstance(use, Used)
+                    scenes[at] = replace(use, outcome=came, failed=bool(block.get("is_error")))
+    return scenes

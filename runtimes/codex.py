@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from runtimes import agent
 from runtimes.agent import Ending
 from runtimes.folder import RunFolder
 from runtimes.port import Installed, Job, Launch, RunResult, Verdict
+from runtimes.scenes import Noted, Said, Scene, Used, dig, what_of, words
 
 _SCHEMA = "codex-schema.json"
 _STATUS = re.compile(r"\b(?:unexpected|last) status:? (\d{3})\b")
@@ -65,6 +66,9 @@ class Codex:
         if ending is not None and ending.outcome is Outcome.DONE and (why := agent.refused_at_last(folder)):
             ending = Ending(Outcome.DENIED, why)
         return agent.verdict(result, folder, session, ending)
+
+    def scenes(self, stream: Iterable[Mapping[str, Any]]) -> Sequence[Scene]:
+        return _scenes(stream)
 
     def installed(self, path: str) -> Installed:
         return agent.program(self.name, path)
@@ -162,3 +166,55 @@ def _failed(error: Any) -> Ending:
         return Ending(agent.outcome_of_status(int(status[1])), reason)
     found = (outcome for phrase, outcome in _PHRASES.items() if phrase in reason)
     return Ending(next(found, Outcome.CRASHED), reason)
+
+
+def _scenes(stream: Iterable[Mapping[str, Any]]) -> Sequence[Scene]:
+    """Items, each told when it starts and again when it is complete."""
+    scenes: list[Scene] = []
+    places: dict[str, int] = {}
+    for said in stream:
+        item = said.get("item")
+        scene = _scene_of(item) if isinstance(item, dict) else _end_in(said)
+        if scene is None:
+            continue
+        id = str(dig(item, "id") or "")
+        if id in places:
+            scenes[places[id]] = scene
+            continue
+        if id:
+            places[id] = len(scenes)
+        scenes.append(scene)
+    return scenes
+
+
+def _scene_of(item: Mapping[str, Any]) -> Scene | None:
+    over, failed = item.get("status") != "in_progress", item.get("status") == "failed"
+    match item.get("type"):
+        case "agent_message":
+            return Said(words(item.get("text")))
+        case "error":
+            return Noted(words(item.get("message")))
+        case "command_execution":
+            came = words(item.get("aggregated_output"))
+            return Used(
+                "shell", what_of(item), came if over else None, failed or item.get("exit_code") not in (0, None)
+            )
+        case "file_change":
+            changes = item.get("changes")
+            paths = [str(dig(one, "path")) for one in changes] if isinstance(changes, list) else []
+            return Used("change", " ".join(paths), "" if over else None, failed)
+        case "mcp_tool_call":
+            came = words(dig(item, "result", "content")) or words(dig(item, "error", "message"))
+            return Used(str(item.get("tool")), what_of(item.get("arguments")), came if over else None, failed)
+    return None
+
+
+def _end_in(said: Mapping[str, Any]) -> Scene | None:
+    match said.get("type"):
+        case "turn.completed":
+            return Noted("ended")
+        case "turn.failed":
+            return Noted(f"failed: {words(dig(said, 'error', 'message'))}")
+        case "error":
+            return Noted(words(said.get("message")))
+    return None

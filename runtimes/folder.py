@@ -27,7 +27,7 @@ from domain.run import EndKind
 from runtimes.files import read_object, write_object
 from runtimes.hooks import EVENTS_FILE
 from runtimes.lock import lock_held, take_lock
-from runtimes.port import Launch, RunResult
+from runtimes.port import COLUMNS, ROWS, Launch, RunResult
 from runtimes.processes import MARKER, bearers, boot_id, end_all, with_survivors
 from runtimes.segments import read_tail
 from runtimes.stream import Stream
@@ -196,8 +196,11 @@ class RunFolder:
         return parse_result(found) if found else None
 
     def _spec(self, launch: Launch) -> dict[str, Any]:
+        if launch.pty and launch.stream:
+            raise WatchbillError(f"Run {launch.run_id} cannot have both a terminal and a stream.")
         marker = self._marker(launch.run_id)
-        env = {**launch.env, "WATCHBILL_RUN": launch.run_id, MARKER: marker}
+        env = {**({"TERM": "linux"} if launch.pty else {}), **launch.env}
+        env |= {"WATCHBILL_RUN": launch.run_id, MARKER: marker}
         return {
             "program": shutil.which(launch.argv[0], path=env.get("PATH", "")) or launch.argv[0],
             "argv": launch.argv,
@@ -209,6 +212,7 @@ class RunFolder:
             "output_limit": launch.output_limit,
             "stream": launch.stream,
             "line_limit": launch.line_limit,
+            "pty": (ROWS, COLUMNS) if launch.pty else (),
             "grace": launch.grace,
         }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from runtimes import agent
 from runtimes.agent import Ending
 from runtimes.folder import RunFolder
 from runtimes.port import Door, Installed, Job, Launch, RunResult, Verdict
+from runtimes.scenes import Noted, Said, Scene, Used, dig, what_of, words
 
 _PROVIDER = "watchbill"
 _TOKEN = "{file:./token}"  # noqa: S105 - the place of one, relative to the configuration
@@ -74,6 +75,9 @@ class OpenCode:
         if ending is not None and ending.outcome is Outcome.DONE and (why := agent.refused_at_last(folder)):
             ending = Ending(Outcome.DENIED, why)
         return agent.verdict(result, folder, session, ending)
+
+    def scenes(self, stream: Iterable[Mapping[str, Any]]) -> Sequence[Scene]:
+        return _scenes(stream)
 
     def installed(self, path: str) -> Installed:
         return agent.program(self.name, path)
@@ -179,3 +183,24 @@ def _code_in(message: str) -> Any:
     except ValueError:
         return None
     return told.get("code") if isinstance(told, dict) else None
+
+
+def _scenes(stream: Iterable[Mapping[str, Any]]) -> Sequence[Scene]:
+    """Events with a part each: a use of a tool is told once, when it is over."""
+    scenes: list[Scene] = []
+    for said in stream:
+        part = said.get("part")
+        match said.get("type"):
+            case "text":
+                scenes.append(Said(words(dig(part, "text"))))
+            case "tool_use":
+                failed = dig(part, "state", "status") == "error"
+                came = words(dig(part, "state", "error" if failed else "output"))
+                what = what_of(dig(part, "state", "input"))
+                scenes.append(Used(str(dig(part, "tool")), what, came, failed))
+            case "step_finish" if dig(part, "reason") != "tool-calls":
+                scenes.append(Noted("ended" if dig(part, "reason") == "stop" else f"ended: {dig(part, 'reason')}"))
+            case "error":
+                told = words(dig(said, "error", "data", "message")) or words(dig(said, "error", "name"))
+                scenes.append(Noted(f"failed: {told}"))
+    return scenes

@@ -8,7 +8,7 @@ for all; what confines a run or gives it a terminal is for the supervisor and th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -19,8 +19,12 @@ from domain.run import EndKind, Outcome
 
 if TYPE_CHECKING:
     from runtimes.folder import RunFolder
+    from runtimes.scenes import Scene
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+ROWS, COLUMNS = 40, 120
+"""The size of the terminal that a run on one has."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,10 @@ class Launch:
     Where `stream` is set, standard output is lines of JSON that are kept apart from the rest, as
     RunFolder.stream gives them back: another `output_limit` bytes (room for two lines at least) and the
     first 64 KiB. Of a line longer than `line_limit` bytes only the start is kept.
+
+    Where `pty` is set, the agent has a terminal of 40 rows and 120 columns, at which nobody types: it is its
+    controlling terminal, and its input unless `stdin` names a file. What it draws is its output; it has no
+    stream then. `TERM` is `linux` unless `env` has another.
     """
 
     run_id: str
@@ -96,6 +104,7 @@ class Launch:
     stdin: Path | None = None
     stream: bool = False
     line_limit: int = 1 << 20
+    pty: bool = False
 
 
 @dataclass(frozen=True)
@@ -157,6 +166,10 @@ class Runtime(Protocol):
 
     def judge(self, result: RunResult, folder: RunFolder) -> Verdict:
         """What this end means; `folder` holds the output and events where an exit code is not enough."""
+        ...
+
+    def scenes(self, stream: Iterable[Mapping[str, Any]]) -> Sequence[Scene]:
+        """What a person would read in a stream of its, or in a piece of one; a runtime without one has none."""
         ...
 
     def installed(self, path: str) -> Installed:

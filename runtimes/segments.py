@@ -10,6 +10,10 @@ import os
 
 from runtimes.files import read_bytes
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from io import FileIO
+
 _ATTEMPTS = 8
 
 
@@ -70,6 +74,67 @@ def read_tail(folder: str, limit: int) -> bytes:
             data = read_bytes(older) or b""
             break
     return data[-limit:] if limit > 0 else b""
+
+
+class Follower:
+    """Reads a run's output on from where it stopped."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._newer, self._older = _paths(folder)
+        # Kept open: nothing else gets its inode, by which it is found again when it has become the older one.
+        self._file: FileIO | None = None
+
+    def read(self, limit: int) -> tuple[bytes, bool]:
+        """The bytes that are new, and whether they go on from the last ones.
+
+        They do not at first, and where more than `limit` bytes came since, of which the last are answered.
+        """
+        goes_on = self._file is not None
+        data = self._read_on(limit) if self._file else None
+        return (data, goes_on) if data is not None else (self._begin(limit), False)
+
+    def _read_on(self, limit: int) -> bytes | None:
+        """What came since, None where that is too much or partly gone."""
+        assert self._file is not None
+        try:
+            newest = open(self._newer, "rb", buffering=0)  # noqa: SIM115 - it may be kept
+        except FileNotFoundError:
+            # Just being turned; what is new in it will be there at the next look.
+            return b""
+        if _inode(newest) == _inode(self._file):
+            newest.close()
+            data = self._file.read(limit + 1)
+        else:
+            if _inode_at(self._older) != _inode(self._file):
+                newest.close()
+                return None
+            data = self._file.read(limit + 1) + newest.read(limit + 1)
+            self._file.close()
+            self._file = newest
+        return data if len(data) <= limit else None
+
+    def _begin(self, limit: int) -> bytes:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        try:
+            self._file = open(self._newer, "rb", buffering=0)  # noqa: SIM115 - it is kept
+        except FileNotFoundError:
+            return b""
+        older = read_bytes(self._older) or b""
+        return (older + self._file.read())[-limit:]
+
+
+def _inode(file: FileIO) -> int:
+    return os.fstat(file.fileno()).st_ino
+
+
+def _inode_at(path: str) -> int:
+    try:
+        return os.stat(path).st_ino
+    except FileNotFoundError:
+        return 0
 
 
 def _paths(folder: str) -> tuple[str, str]:

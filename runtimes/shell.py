@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from domain.errors import WatchbillError
 from domain.run import EndKind, Outcome
 from domain.script import shell_block
 from runtimes.folder import RunFolder
 from runtimes.port import Installed, Job, Launch, RunResult, Verdict
+from runtimes.scenes import Scene
 
 
 class Shell:
@@ -32,6 +35,9 @@ class Shell:
             return Verdict(Outcome.DONE, 0, "")
         return unfinished(result)
 
+    def scenes(self, stream: Iterable[Mapping[str, Any]]) -> Sequence[Scene]:
+        return ()
+
     def installed(self, path: str) -> Installed:
         return _with_shell(path)
 
@@ -50,6 +56,9 @@ class Check:
         if result.kind is EndKind.EXITED and not result.reason:
             return Verdict(Outcome.DONE, result.exit_code, "")
         return unfinished(result)
+
+    def scenes(self, stream: Iterable[Mapping[str, Any]]) -> Sequence[Scene]:
+        return ()
 
     def installed(self, path: str) -> Installed:
         return _with_shell(path)

@@ -38,6 +38,23 @@ class Stream:
                     end += len(line)
                     yield from self._decoded(line)
 
+    def newest(self, limit: int) -> Iterator[dict[str, Any]]:
+        """The objects of whole lines within the last `limit` bytes; a gap first where there is something before."""
+        with ExitStack() as stack:
+            parts = [(part, os.fstat(part.fileno()).st_size) for _, part in self._open(stack)]
+            skipped = max(0, sum(size for _, size in parts) - limit)
+            if skipped:
+                yield {"type": GAP, "bytes": skipped}
+            for part, size in parts:
+                if 0 < skipped <= size:
+                    # From the byte before: the line that it ends is not whole here, or ends there.
+                    part.seek(skipped - 1)
+                    part.readline()
+                if skipped <= size:
+                    for line in part:
+                        yield from self._decoded(line)
+                skipped = max(0, skipped - size)
+
     def _open(self, stack: ExitStack) -> list[tuple[int, BinaryIO]]:
         """The parts by their offsets, all open before one is read: the writer removes old ones meanwhile."""
         for _ in range(_ATTEMPTS):

@@ -81,7 +81,7 @@ class Supervisor:
 
     def start(self) -> tuple[str, str] | None:
         """Start the agent; what kept it from starting, if anything did."""
-        agents_errors = self.open_pipe(self.output)
+        agents_errors = self.open_terminal() if self.spec["pty"] else self.open_pipe(self.output)
         agents_output = self.open_pipe(self.stream) if self.stream else agents_errors
         gate, opener = os.pipe()
         fault, teller = os.pipe()
@@ -110,10 +110,23 @@ class Supervisor:
     def open_pipe(self, sink: Segments | Lines) -> int:
         """The end for the agent of a pipe into this."""
         ours, agents = os.pipe()
+        self.read_from(ours, sink)
+        return agents
+
+    def open_terminal(self) -> int:
+        """The agent's side of a terminal, whose other side is read as a pipe is."""
+        # Loaded by runs on a terminal only: a start-up is paid for by every check.
+        from termios import tcsetwinsize
+
+        ours, agents = os.openpty()
+        tcsetwinsize(agents, tuple(self.spec["pty"]))
+        self.read_from(ours, self.output)
+        return agents
+
+    def read_from(self, ours: int, sink: Segments | Lines) -> None:
         os.set_blocking(ours, False)
         self.pipes[ours] = sink
         self.poll.register(ours, select.POLLIN)
-        return agents
 
     def watch(self) -> tuple[str, str]:
         """Pass the time until the agent ends or must be ended: how, and why."""
@@ -192,6 +205,9 @@ class Supervisor:
             data = os.read(pipe, _CHUNK)
         except BlockingIOError:
             return False
+        except OSError:
+            # So says a terminal that nobody has open any more, where a pipe would say that it is at its end.
+            data = b""
         if not data:
             self.poll.unregister(pipe)
             os.close(pipe)
@@ -249,8 +265,9 @@ def open_stream(folder: str, spec: dict[str, Any]) -> Lines:
 def become_agent(spec: dict[str, Any], parent: int, outputs: tuple[int, int], gate: int, teller: int) -> NoReturn:
     """Turn this fresh child into the agent: its own session, its own environment, nothing of ours.
 
-    Its standard output and standard error are `outputs`; it reads a file, or nothing. Waits at the
-    gate first; when that closes unopened, or the parent is another, the supervisor died.
+    Its standard output and standard error are `outputs`, which are one where it has a terminal; it reads a
+    file, or its terminal, or nothing. Waits at the gate first; when that closes unopened, or the parent is
+    another, the supervisor died.
     What goes wrong is told through `teller`, which an exec that succeeds closes.
     """
     code = _CANNOT_RUN
@@ -259,9 +276,13 @@ def become_agent(spec: dict[str, Any], parent: int, outputs: tuple[int, int], ga
         if os.getppid() != parent or not os.read(gate, 1):
             os._exit(code)
         os.setsid()
-        os.dup2(os.open(spec["stdin"] or os.devnull, os.O_RDONLY), 0)
-        os.dup2(outputs[0], 1)
-        os.dup2(outputs[1], 2)
+        if spec["pty"]:
+            os.login_tty(outputs[0])
+        else:
+            os.dup2(outputs[0], 1)
+            os.dup2(outputs[1], 2)
+        if spec["stdin"] or not spec["pty"]:
+            os.dup2(os.open(spec["stdin"] or os.devnull, os.O_RDONLY), 0)
         brand(spec["env"][MARKER])
         os.umask(0o022)
         linux.reset_signals()

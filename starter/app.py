@@ -31,6 +31,7 @@ COMMANDS: dict[Command, tuple[str, ...]] = {
         "watchbill watch faster-cold-start",
         "watchbill watch faster-cold-start --until person",
         "watchbill watch faster-cold-start --since 40 --json",
+        "watchbill watch faster-cold-start#2 --screen",
     ),
     deciding.pause: ("watchbill pause faster-cold-start", "watchbill pause faster-cold-start#2"),
     deciding.resume: (

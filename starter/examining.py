@@ -64,8 +64,10 @@ async def examine(settings: Settings) -> list[Finding]:
         up(settings.home),
         sandbox(),
     ]
-    around = [*await temporal(settings), await asyncio.to_thread(store, settings), *forge(settings)]
-    return [*here, *around]
+    temporal_, store_, agents_ = await asyncio.gather(
+        temporal(settings), asyncio.to_thread(store, settings), agents(settings)
+    )
+    return [*here, *agents_, *temporal_, store_, *forge(settings)]
 
 
 def python() -> Finding:
@@ -117,6 +119,29 @@ def sandbox() -> Finding:
     if shutil.which("bwrap"):
         return Finding("sandbox", Level.OK, "bubblewrap is here")
     return Finding("sandbox", Level.WARN, "no bubblewrap: runs are unconfined", "install bubblewrap")
+
+
+async def agents(settings: Settings) -> list[Finding]:
+    """The agents' CLIs on the PATH of runs whose worker starts from here. Those that are there are started, all at
+    once, to tell their versions.
+    """
+    from domain.agents import AGENTS
+
+    told = settings.environment
+    path = told.get("WATCHBILL_AGENT_PATH") or told.get("PATH", os.defpath)
+    return list(await asyncio.gather(*(asyncio.to_thread(agent, name, path) for name in AGENTS)))
+
+
+def agent(name: str, path: str) -> Finding:
+    """One that is missing is missed only by a plan that names it."""
+    from runtimes.registry import RUNTIMES
+
+    found = RUNTIMES[name].installed(path)
+    if found.missing:
+        return Finding(name, Level.WARN, found.missing, found.mend)
+    if found.mend:
+        return Finding(name, Level.WARN, f"{found.version}, which is not the version that was tested", found.mend)
+    return Finding(name, Level.OK, found.version)
 
 
 async def temporal(settings: Settings) -> list[Finding]:

@@ -29,7 +29,8 @@ MEANINGS: Mapping[Exit, str] = {
     Exit.REFUSED: "refused: the state of things does not allow it",
     Exit.NOT_FOUND: "the file, plan, task, repository or base is not there",
     Exit.UNREACHABLE: "Temporal, a worker, the store or the forge does not answer, or does not let us in",
-    Exit.UNFINISHED: "`watch`, `status --wait`, `rehearse`: not everything was merged, or a person is needed",
+    Exit.UNFINISHED: "`watch`, `status --wait`, `rehearse`: not everything was merged, or a person is needed; "
+    "`watch --screen`: the run did not finish",
     Exit.BUG: "a fault of Watchbill's own; set WATCHBILL_DEBUG=1 to see where",
     Exit.INTERRUPTED: "ended by Ctrl-C",
 }

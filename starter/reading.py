@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from sqlalchemy import Connection
 
+from domain.brief import summary_in
 from domain.errors import NotFound
 from domain.lifecycle import GENESIS, Receipt, receipt_hash
+from domain.task import TaskFacts
 from domain.wording import counted
 from signing.seals import seals_in
 from starter import graph
@@ -29,6 +31,7 @@ from store.receipts import head_of, receipts_of
 from store.seals import newest_seal
 from store.tasks import load_tasks
 from store.views import plan_view
+from store.words import last_result
 
 _PAGE = 1000
 
@@ -55,7 +58,17 @@ def load_report(settings: Settings, plan_id: str) -> Report:
         )
         tasks = load_tasks(connection, plan_id, datetime.now(UTC))
         asked = load_plan(connection, plan_id).spec
-        return build(view, asked, tasks, evidence, _chain(connection, plan_id), newest_seal(connection, plan_id))
+        chain, seal = _chain(connection, plan_id), newest_seal(connection, plan_id)
+        return build(view, asked, tasks, evidence, chain, seal, _said(connection, tasks))
+
+
+def _said(connection: Connection, tasks: Iterable[TaskFacts]) -> dict[str, str]:
+    """What agents say of their work, without secrets and bounded, by the ids of tasks."""
+    from activities.redaction import publishable
+    from forge.text import MAX_SAID
+
+    results = ((task.id, last_result(connection, task.id)) for task in tasks)
+    return {task: publishable(summary_in(result.body))[:MAX_SAID] for task, result in results if result}
 
 
 def show_report(found: Report, *, plain: bool = False) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from types import MappingProxyType
 
 from domain.lifecycle import Receipt
 from domain.plan import PlanEvent
@@ -14,6 +15,7 @@ from domain.run import EvidenceKind, Role, RunEvent
 from domain.task import ENDED, TaskEvent, TaskFacts
 from domain.view import PlanView, TaskView, counts
 from domain.wording import counted
+from forge.text import SAID, verbatim
 from starter.hints import waiting
 
 
@@ -36,7 +38,10 @@ class Word:
 
 @dataclass(frozen=True)
 class TaskReport:
-    """`proof` is `proven` or `unproven` once merged. `seconds` from its first begin to its end, or None."""
+    """`proof` is `proven` or `unproven` once merged. `seconds` from its first begin to its end, or None.
+
+    `said` is what its agent says of the work, in its own words and without secrets.
+    """
 
     ordinal: int
     title: str
@@ -54,6 +59,7 @@ class TaskReport:
     seconds: float | None = None
     reason: str = ""
     waits_for: str = ""
+    said: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,11 +100,12 @@ def build(
     evidence: Iterable[Seen],
     receipts: Iterable[Receipt],
     seal: tuple[int, str] = (0, ""),
+    said: Mapping[str, str] = MappingProxyType({}),
 ) -> Report:
     """Put a plan's facts together.
 
     `receipts` are all of its chain, in order, and are read once; `seal` is the receipt that was sealed
-    last, and its token.
+    last, and its token; `said` is what agents say of their work, by the ids of tasks.
     """
     told = _told(receipts)
     facts = {task.ordinal: task for task in tasks}
@@ -118,7 +125,10 @@ def build(
         asked=asked,
         words=tuple(told.words),
         tasks=tuple(
-            _task_report(box, facts.get(box.ordinal), seen.get(box.id, []), told, waits.get(box.ordinal, ""))
+            replace(
+                _task_report(box, facts.get(box.ordinal), seen.get(box.id, []), told, waits.get(box.ordinal, "")),
+                said=said.get(box.id, ""),
+            )
             for box in view.tasks
         ),
         counts=counts(view),
@@ -235,7 +245,14 @@ def _task_lines(task: TaskReport) -> list[str]:
         lines.append(f"    - `{_flat(check.command)}` on `{check.commit_sha[:12]}`: {code}")
     if task.reason:
         lines.append(f"    - {_flat(task.reason)}")
+    if task.said:
+        lines += [f"    - What the agent says of its work. {SAID}", "", *_beneath(verbatim(task.said)), ""]
     return lines
+
+
+def _beneath(block: str) -> list[str]:
+    """Lines that belong to an item of a list within a list."""
+    return [f"      {line}".rstrip() for line in block.splitlines()]
 
 
 def _moment(at: datetime | None) -> str:

@@ -354,6 +354,14 @@ words = Table(
     UniqueConstraint("run_id", "n"),
 )
 
+screens = Table(
+    "screens",
+    metadata,
+    reference("run_id", primary_key=True),
+    moment("at"),
+    text("text"),
+)
+
 seals = Table(
     "seals",
     metadata,

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Row, Select, func, insert, select
 from domain.errors import KeyReused, Superseded, Unauthorized
 from domain.identity import digest
 from domain.lifecycle import canonical
-from domain.run import LIVE
+from domain.run import LIVE, Role, RunState
 from store.database import insert_into
 from store.plain import plain, plain_text
 from store.tables import briefs, runs, tasks, words
@@ -190,6 +190,13 @@ def result_of(connection: Connection, run_id: str) -> Result | None:
     if word is None:
         return None
     return Result(word.id, word.at, word.body["result"], word.body["revision"], word.body["brief"])
+
+
+def last_result(connection: Connection, task_id: str) -> Result | None:
+    """What the author of a task last came to: the result of its last run that finished; None when there is none."""
+    finished = (runs.c.task_id == task_id) & (runs.c.role == Role.AUTHOR) & (runs.c.state == RunState.FINISHED)
+    run_id = connection.scalar(select(runs.c.id).where(finished).order_by(runs.c.number.desc()).limit(1))
+    return None if run_id is None else result_of(connection, run_id)
 
 
 def question_of(connection: Connection, run_id: str) -> str:

@@ -16,7 +16,7 @@ from domain.run import EndKind, Role, RunEnd, RunState
 from domain.task import TaskState
 from signing.keys import Signer
 from signing.seals import Head, head_in, seals_in
-from store import runs
+from store import runs, words
 from store.inbox import Delivery, receive, unhandled
 from store.receipts import head_of
 from store.seals import seals_of
@@ -106,6 +106,33 @@ async def test_a_pull_request_is_opened_once_and_says_what_was_asked_and_proven(
     with graph.store.read() as connection:
         assert head_in(token, {signer.kid: signer.public}) == Head(graph.plan, *head_of(connection, graph.plan))
         assert seals_of(connection, graph.plan) == [token]
+
+
+async def test_what_the_agent_says_of_its_work_is_in_the_pull_request_and_calls_nobody(
+    graph: Graph, recording: Recording, signer: Signer
+) -> None:
+    graph.confirm(runtime="claude")
+    landing = Landing(graph.store, recording, 1, signer)
+    for said in ("The first try.", f"Fixes #3, thanks @ada. <!-- hidden --> With ghp_{'a' * 36} in it."):
+        run = graph.begin()
+        speaker = words.Speaker("ada", graph.plan, graph.task, run.id, run.epoch, run.role)
+        body = {"result": {"summary": said}, "revision": 1, "brief": "d"}
+        end = RunEnd(run.id, RunState.FINISHED, EndKind.EXITED, 0)
+        now = datetime.now().astimezone()
+        with graph.store.write() as connection:
+            words.say(connection, speaker, words.WordKind.RESULT, body, now)
+            runs.end(connection, run, graph.facts(), end, [], KEEPER.worker, now, 1)
+        if said == "The first try.":
+            graph.move("worked", head_sha=sha("first"), host="host-a")
+            graph.move("checks_failed", round=2)
+    graph.move("worked", head_sha=sha("commit"), host="host-a")
+    recording.branches[branch_of(graph.task)] = sha("commit")
+    await graph.call(landing.open_pull_request, graph.task)
+    written = recording.said[1]
+    assert "## What the agent says of its work" in written
+    assert "With [redacted] in it." in written
+    assert "The first try." not in written
+    assert not any(harmful in written for harmful in ("#3", "@ada", "<!-- hidden"))
 
 
 async def test_a_read_settles_the_hints_that_came_before_it_began(

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
+from activities import screens
 from activities.commissions import Commissions
 from activities.supervision import Supervision, workspace_of
 from domain.errors import NotFound
 from domain.run import Role, RunFacts, RunState
+from domain.task import TaskFacts
 from runtimes.folder import Live, RunFolder
-from runtimes.port import DEFAULT_PATH
+from runtimes.opencode import OpenCode
+from runtimes.port import DEFAULT_PATH, Job, Launch
 from runtimes.registry import RUNTIMES
+from runtimes.shell import Shell
 from signing.keys import Signer
 from store.events import events_of
 from store.evidence import evidence_of
+from store.screens import Seen, seen_of
+from store.tables import runs
 from tests.activities.conftest import KEEPER, Graph
 
 UNTIL_TOLD = "touch started; while [ ! -e go ]; do sleep 0.05; done; echo done"
@@ -154,3 +163,93 @@ async def test_the_agents_environment_is_its_own(
         seen = (workspace_of(home, run) / name).read_text()
         assert "hunter2" not in seen
         assert "/secrets/token" not in seen
+
+
+def seen(graph: Graph, run: RunFacts) -> Seen:
+    with graph.store.read() as connection:
+        return seen_of(connection, run.id)
+
+
+async def test_a_run_at_work_is_seen_in_the_store_and_its_last_screen_stays(
+    graph: Graph, home: Path, supervision: Supervision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("activities.supervision.EVERY", 0.05)
+    run = begin(graph, home, f"printf '\\033[31mat work\\033[0m with ghp_{'a' * 36}\\n'; {UNTIL_TOLD}")
+    watch = asyncio.ensure_future(graph.call(supervision.supervise, run.id))
+    async with asyncio.timeout(30):
+        while not seen(graph, run).text:
+            await asyncio.sleep(0.02)
+    assert seen(graph, run).text == "at work with [redacted]\n"
+    (workspace_of(home, run) / "go").touch()
+    await watch
+    assert seen(graph, run).text == "at work with [redacted]\ndone\n"
+
+
+async def test_what_changes_nothing_on_the_screen_writes_nothing(
+    graph: Graph, home: Path, supervision: Supervision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("activities.supervision.EVERY", 0.01)
+    put: list[str] = []
+    monkeypatch.setattr(screens, "put_screen", lambda _connection, _run, text, _at: put.append(text))
+    run = begin(graph, home, f"echo one; {UNTIL_TOLD}")
+    watch = asyncio.ensure_future(graph.call(supervision.supervise, run.id))
+    await appears(workspace_of(home, run) / "started")
+    async with asyncio.timeout(30):
+        while not put:
+            await asyncio.sleep(0.02)
+    (workspace_of(home, run) / "go").touch()
+    await watch
+    assert put in (["one\n"], ["one\n", "one\ndone\n"])
+
+
+async def test_a_check_that_nobody_could_watch_leaves_no_screen(
+    graph: Graph, home: Path, supervision: Supervision
+) -> None:
+    run = begin(graph, home, "echo 3 passed", Role.CHECK)
+    end = await graph.call(supervision.supervise, run.id)
+    assert end.tail == "3 passed\n"
+    assert seen(graph, run) == Seen(graph.run(run.id))
+
+
+async def test_a_screen_that_cannot_be_read_keeps_no_run_from_its_end(
+    graph: Graph, home: Path, supervision: Supervision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: object) -> str:
+        raise ValueError("no such picture")
+
+    monkeypatch.setattr("runtimes.screen.Screen.look", broken)
+    run = begin(graph, home, "echo done")
+    assert (await graph.call(supervision.supervise, run.id)).state is RunState.FINISHED
+    assert seen(graph, run).text == ""
+
+
+async def test_the_last_words_of_an_agent_are_those_of_its_stream(
+    graph: Graph, home: Path, supervision: Supervision
+) -> None:
+    run = begin(graph, home, "echo a warning >&2; cat said; exit 1")
+    said = {"type": "text", "part": {"text": "I could not find the table, token=ghp_" + "b" * 36}}
+    (workspace_of(home, run) / "said").write_text(json.dumps(said) + "\n")
+    with graph.store.write() as connection:
+        connection.execute(update(runs).where(runs.c.id == run.id).values(runtime="opencode"))
+    spoken = replace(supervision, runtimes={"opencode": Spoken()})
+    monkeyed = replace(spoken, commissions=NoAgents(graph.store, home, "", supervision.commissions.signer))
+    end = await graph.call(monkeyed.supervise, run.id)
+    assert end.state is RunState.CRASHED
+    assert end.tail == "I could not find the table, token=[redacted]\n\n\nbeside it, on standard error:\na warning"
+    with graph.store.read() as connection:
+        (crash,) = evidence_of(connection, task_id=graph.task)
+    assert crash.kind == "agent_crash"
+
+
+class Spoken(OpenCode):
+    """OpenCode's stream, written by the task's script."""
+
+    def launch(self, job: Job) -> Launch:
+        return replace(Shell().launch(job), stream=True)
+
+
+class NoAgents(Commissions):
+    """Sends runs out with nothing."""
+
+    def job(self, job: Job, run: RunFacts, task: TaskFacts, now: datetime) -> Job:
+        return job

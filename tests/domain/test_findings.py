@@ -15,7 +15,7 @@ from domain.findings import (
     Change,
     findings,
 )
-from domain.leaks import Leak, leaks
+from domain.leaks import Leak, covered, leaks, struck
 
 
 def said(*changes: Change, refuse: tuple[str, ...] = ()) -> list[str]:
@@ -116,3 +116,20 @@ def test_a_secret_that_was_there_before_is_no_news() -> None:
 )
 def test_what_only_speaks_of_secrets_is_none(text: str) -> None:
     assert list(leaks(text.encode())) == []
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_what_looks_like_a_secret_is_struck_from_a_text_or_covered_in_it(kind):
+    text = f"before {SECRETS[kind]}\nafter"
+    assert struck(text).startswith("before [redacted]")
+    assert SECRETS[kind] not in covered(text)
+    assert len(covered(text)) == len(text)
+
+
+def test_a_key_is_struck_whole_and_prose_stays():
+    key = f"-----BEGIN {'PRIVATE'} KEY-----\n{BODY}\n-----END {'PRIVATE'} KEY-----"
+    capability = "ey" + "JhbGciOiJFZERTQSJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJlMTIz"
+    assert struck(f"a {key} b") == "a [redacted] b"
+    assert struck(f"a run's {capability} is one") == "a run's [redacted] is one"
+    prose = "Adds basic validation to https://example.org/a@b; the bearer functionality stays."
+    assert struck(prose) == prose

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -57,6 +58,12 @@ def test_an_agent_takes_a_task_to_a_merged_pull_request(rig: Rig, cli: str) -> N
     assert session
     said = rig.rows("SELECT kind, refused FROM words WHERE run_id = :run", run=run)
     assert ("result", "") in [tuple(word) for word in said]
+    seen = json.loads(rig.command("watch", f"{slug}#1", "--screen", "--json").out)
+    assert (seen["run_id"], seen["state"]) == (run, "finished")
+    assert f"echo written by an agent > {slug}.txt" in seen["screen"]
+    assert seen["screen"].rstrip().endswith("-- ended")
+    assert "## What the agent says of its work" in rig.pulls(slug)[0]["body"]
+    assert "What the agent says of its work" in rig.command("report", slug).out
 
 
 def test_a_question_pauses_the_task_and_the_answer_goes_into_the_same_session(rig: Rig, cli: str) -> None:

@@ -35,7 +35,7 @@ def test_a_tasks_text_closes_nothing_and_calls_nobody(asked: str) -> None:
     for written in (
         text.title(asked),
         text.message(asked, asked),
-        text.body(task_id="t-1", asked=asked, evidence=[Evidence(asked, asked, asked)]),
+        text.body(task_id="t-1", asked=asked, said=asked, evidence=[Evidence(asked, asked, asked)]),
     ):
         assert not CLOSES.search(written)
         assert not REFERS.search(written)
@@ -72,6 +72,32 @@ def test_a_body_says_what_was_asked_and_shows_the_evidence() -> None:
         "| make test | passed | at 1a2b3c4 |\n| a \\| b | failed badly |  |\n\n"
         "Receipts of the plan: 12, head `abc`\n\n<!-- watchbill task=plan-0123abcd-1 -->"
     )
+
+
+def test_what_an_agent_says_is_its_own_word_and_nothing_but_words() -> None:
+    said = "# Done\n\n````\n> quoted\n<!-- watchbill task=other -->\n\u202eback\x1b[31m ![x](http://y)\n" + "long " * 40
+    written = text.body(task_id="t-1", asked="Do it.", said=said, evidence=[Evidence("make test", "passed")])
+    before, after = written.split("> `````text\n")
+    inside, below = after.split("\n> `````\n\n")
+    assert before.endswith("## What the agent says of its work\n\nIn its own words, which nobody has checked:\n\n")
+    assert below.startswith("## Evidence")
+    assert all(line.startswith(">") and len(line) <= 110 for line in inside.splitlines())
+    assert inside.startswith("> # Done\n>\n> ````\n> > quoted")
+    assert written.count("<!--") == 1
+    assert not {"\u202e", "\x1b"} & set(written)
+
+
+@given(st.text(max_size=300), st.integers(min_value=1, max_value=60))
+def test_however_long_an_agents_words_are_the_body_is_one(said: str, times: int) -> None:
+    for words in (said * times, "`" * 100 * times, "@a#1" * 100 * times):
+        written = text.body(task_id="t-1", asked="Do it.", said=words, evidence=[Evidence("make test", "passed")])
+        assert len(written) <= text.MAX_BODY
+        assert written.endswith("<!-- watchbill task=t-1 -->")
+        assert not REFERS.search(written)
+
+
+def test_where_an_agent_says_nothing_nothing_is_said_of_it() -> None:
+    assert "agent" not in text.body(task_id="t-1", asked="Do it.", said=" \n")
 
 
 def test_a_tasks_text_cannot_pretend_to_be_our_marker_or_hide_what_follows() -> None:

@@ -40,7 +40,7 @@ def test_every_command_says_in_its_help_what_to_type(watchbill):
 def test_what_may_be_left_out_is_in_brackets_and_its_default_is_said(watchbill):
     assert watchbill("status", "--help").stdout.startswith("Usage: watchbill status [OPTIONS] [PLAN]\n")
     assert "    watchbill status [OPTIONS] [PLAN]\n" in page()
-    assert "    watchbill watch [OPTIONS] PLAN\n" in page()
+    assert "    watchbill watch [OPTIONS] PLAN|TASK\n" in page()
     assert "when a person is needed. Default: ended.\n" in page()
     assert "`--wait`: First wait until it has ended or a person is needed.\n" in page()
 

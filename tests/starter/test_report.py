@@ -86,5 +86,16 @@ def test_one_of_a_kind_is_told_in_the_singular():
     assert "\n1 receipt; the chain" in to_markdown(replace(report(), seq=1))
 
 
+def test_what_the_agent_says_is_told_as_its_own_word_and_means_nothing():
+    said = {f"{PLAN}-1": "# Done\n\n```\nfixes #3 for @ada"}
+    told = build(VIEW, "Why we do this.", [FACTS], SEEN, RECEIPTS, said=said)
+    assert told.tasks[0].said == said[f"{PLAN}-1"]
+    markdown = to_markdown(told)
+    assert "    - What the agent says of its work. In its own words, which nobody has checked:\n" in markdown
+    assert "\n      ````text\n      # Done\n\n      ```\n      fixes #" in markdown
+    assert "#3" not in markdown
+    assert "@ada" not in markdown
+
+
 def test_a_report_is_plain_data():
     assert asdict(report())["tasks"][1]["waits_for"] == "Which name?"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
 
 from domain.identity import plan_id
+from runtimes.agent import PACKAGES
 from starter.exits import Exit
 from store.database import migrate
 from tests.starter.conftest import plan
@@ -101,6 +103,23 @@ def test_the_doctor_names_what_is_missing_and_what_mends_it(watchbill):
     assert findings["store"]["level"] == "warn"
     assert "WATCHBILL_GITHUB_TOKEN_FILE" in findings["forge"]["mend"]
     assert watchbill("doctor").returncode == Exit.FAULTS
+
+
+def test_the_doctor_knows_which_agents_are_here_and_installs_the_others(watchbill, tmp_path):
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name, version in (("claude", PACKAGES["claude"][1]), ("codex", "0.1.2")):
+        (programs / name).write_text(f"#!/bin/sh\necho {name} {version}; touch {tmp_path}/started-{name}\n")
+        (programs / name).chmod(0o700)
+    done = watchbill("doctor", "--json", WATCHBILL_AGENT_PATH=f"{programs}:{os.defpath}")
+    findings = {each["what"]: each for each in json.loads(done.stdout)}
+    assert (findings["claude"]["level"], findings["claude"]["found"]) == ("ok", PACKAGES["claude"][1])
+    assert findings["codex"]["level"] == "warn"
+    assert findings["codex"]["found"].startswith("0.1.2")
+    assert findings["codex"]["mend"] == f"npm install --global @openai/codex@{PACKAGES['codex'][1]}"
+    assert "there is no opencode on" in findings["opencode"]["found"]
+    assert findings["opencode"]["mend"].startswith("npm install --global opencode-ai@")
+    assert {path.name for path in tmp_path.glob("started-*")} == {"started-claude", "started-codex"}
 
 
 def test_the_doctor_never_shows_what_is_in_a_secret_or_a_url(watchbill, tmp_path):

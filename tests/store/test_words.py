@@ -63,6 +63,18 @@ def test_a_brief_is_read_back_as_it_was_put_and_there_is_but_one(store: Store, s
             words.put_brief(connection, other)
 
 
+def test_a_tasks_last_result_is_that_of_its_authors_last_finished_run(
+    store: Store, speaker: Speaker, confirmed: Wishes
+) -> None:
+    result(store, speaker, {"share": 0.6})
+    with store.read() as connection:
+        assert words.last_result(connection, speaker.task) is None
+    confirmed.go(store, confirmed.make("run", speaker.run, "finish"), confirmed.run(2, epoch=2))
+    with store.read() as connection:
+        assert words.last_result(connection, speaker.task).body == {"share": 0.6}
+        assert words.last_result(connection, confirmed.other_task) is None
+
+
 def test_a_brief_holds_what_postgresql_has_no_place_for(store: Store, speaker: Speaker, confirmed: Wishes) -> None:
     confirmed.go(store, confirmed.run(2, epoch=2))
     brief = Brief(f"{confirmed.task}-author-2", "a\0b", {"const": "\0"}, 1)
