@@ -71,15 +71,20 @@ class Supervision:
         unwanted = await asyncio.to_thread(self._unwanted, folder, run)
         if unwanted:
             return await asyncio.to_thread(self._record, folder, run, task, _never_started(run, unwanted))
-        await asyncio.to_thread(self._spawn, folder, run, task)
+        spawned = await asyncio.to_thread(self._spawn, folder, run, task)
         camera = Camera(self.store, self._runtime(run), folder, run)
-        await self._watch(folder, run, camera)
+        await self._watch(folder, run, camera, kept=spawned)
         return await asyncio.to_thread(self._record_end, folder, run, task, camera)
 
-    async def _watch(self, folder: RunFolder, run: RunFacts, camera: Camera) -> None:
-        """Return once the run has ended, keeping its lease alive and passing on the graph's word to stop."""
+    async def _watch(self, folder: RunFolder, run: RunFacts, camera: Camera, *, kept: bool) -> None:
+        """Return once the run has ended, keeping its lease alive and passing on the graph's word to stop.
+
+        `kept` is whether that has just been done.
+        """
         clock = asyncio.get_running_loop().time
-        pause, heed_at, renew_at, take_at = FIRST_LOOK, 0.0, 0.0, clock() + EVERY
+        renewal = min(5.0, self.keeper.lease.total_seconds() / RENEWALS)
+        pause, take_at = FIRST_LOOK, clock() + EVERY
+        heed_at, renew_at = (clock() + HEED, clock() + renewal) if kept else (0.0, 0.0)
         while not isinstance(status := folder.status(), Ended):
             if isinstance(status, Dead):
                 await asyncio.to_thread(folder.bury)
@@ -89,7 +94,7 @@ class Supervision:
             if now >= renew_at:
                 await asyncio.to_thread(self._renew_or_stop, folder, run)
                 heed_at = now + HEED
-                renew_at = now + min(5.0, self.keeper.lease.total_seconds() / RENEWALS)
+                renew_at = now + renewal
             elif now >= heed_at:
                 await asyncio.to_thread(self._heed, folder, run)
                 heed_at = now + HEED
@@ -107,10 +112,10 @@ class Supervision:
         with self.store.write() as connection:
             return runs.keep(connection, run, self.keeper, datetime.now(UTC))
 
-    def _spawn(self, folder: RunFolder, run: RunFacts, task: TaskFacts) -> None:
-        """Spawning is the folder's to do once; here it is written down before it happens."""
+    def _spawn(self, folder: RunFolder, run: RunFacts, task: TaskFacts) -> bool:
+        """Spawning is the folder's to do once; here it is written down before it happens. Whether it was ours to do."""
         if isinstance(folder.status(), Live | Ended):
-            return
+            return False
         job = Job(
             run_id=run.id,
             task_id=task.id,
@@ -128,6 +133,7 @@ class Supervision:
         with self.store.write() as connection:
             runs.spawned(connection, run, self.keeper, now, self.incarnation)
         folder.spawn(launch, now + self.keeper.lease)
+        return True
 
     def _heed(self, folder: RunFolder, run: RunFacts) -> None:
         """Stop the run if the graph wants it no more. A read, so that a cancel need not wait for a renewal."""

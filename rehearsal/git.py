@@ -146,11 +146,12 @@ class Bare:
 
     def compare(self, base: str, head: str) -> Comparison:
         commits = int(self._run("rev-list", "--count", head, f"^{base}"))
-        if not self.related(base, head):
+        diff = self._try("diff", "--numstat", f"{base}...{head}")
+        if diff.returncode and not self.related(base, head):
             return Comparison(
                 related=False, mergeable=False, commits=commits, additions=0, deletions=0, changed_files=0
             )
-        numbers = [line.split("\t") for line in self._run("diff", "--numstat", f"{base}...{head}").splitlines()]
+        numbers = [line.split("\t") for line in diff.stdout.splitlines()]
         return Comparison(
             related=True,
             mergeable=self.merge_tree(base, head) is not None,

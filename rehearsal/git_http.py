@@ -7,9 +7,11 @@ noticed, so that whoever has pushed reads the new state next.
 from __future__ import annotations
 
 import asyncio
+import functools
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from pathlib import Path
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
@@ -101,8 +103,7 @@ class _Backend:
     @classmethod
     async def start(cls, state: State, request: Request, repository: Row, actor: Actor) -> _Backend:
         process = await asyncio.create_subprocess_exec(
-            "git",
-            "http-backend",
+            _program(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -139,6 +140,13 @@ class _Backend:
             with suppress(ProcessLookupError):
                 self._process.terminate()
         await self._process.wait()
+
+
+@functools.cache
+def _program() -> str:
+    """Git's own CGI program, where git itself would look for it: asking git to start it costs a process more."""
+    told = subprocess.run(["git", "--exec-path"], env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    return str(Path(told.stdout.strip()) / "git-http-backend")
 
 
 async def _feed(process: asyncio.subprocess.Process, request: Request) -> None:
