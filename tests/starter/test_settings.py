@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pydantic_core import PydanticUndefined
 
-from domain.errors import Unavailable
+from domain.errors import Misconfigured, Unavailable
+from doors.temporal import DEFAULT_ADDRESS
 from relay.settings import RelaySettings
-from starter.exits import CommandFailed
 from starter.local.addresses import Addresses, Claim
-from starter.settings import DEFAULT_ADDRESS, load
+from starter.settings import load
 from webhooks.settings import WebhookSettings
 from worker.settings import WorkerSettings
 
@@ -97,7 +97,7 @@ def test_a_password_is_in_no_representation(tmp_path):
 
 @pytest.mark.parametrize("owner", ["Ada", "a b", "-", "x" * 41])
 def test_an_owner_is_spelt_like_a_slug(owner):
-    with pytest.raises(CommandFailed):
+    with pytest.raises(Misconfigured):
         load({"WATCHBILL_OWNER": owner})
 
 
