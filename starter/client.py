@@ -150,7 +150,7 @@ class Temporal:
                         plan,
                         attributes.get(STATE) or "unknown",
                         bool(attributes.get(NEEDS_PERSON)),
-                        execution.start_time.isoformat(timespec="seconds"),
+                        in_temporal_since=execution.start_time.isoformat(timespec="seconds"),
                     ),
                 )
         except RPCError as error:
