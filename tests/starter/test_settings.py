@@ -109,6 +109,15 @@ def test_a_door_is_told_what_was_found_out(tmp_path):
     assert environment["WATCHBILL_STORE_URL"] == told.store_url
 
 
+def test_the_doors_of_an_installation_are_not_led_to_another_temporal(tmp_path):
+    from starter.installing import installation
+
+    told = {"TEMPORAL_ADDRESS": "cloud.acme:7233", "TEMPORAL_API_KEY": "made-up", "WATCHBILL_SLOTS": "9"}
+    inherited = installation(load({"WATCHBILL_HOME": str(tmp_path), **told}), {"acme/shop": tmp_path}).environment
+    assert "WATCHBILL_SLOTS" in inherited
+    assert not [name for name in inherited if name.startswith("TEMPORAL_")]
+
+
 def test_every_setting_of_every_door_is_on_the_settings_page_and_nothing_else():
     named = {name for path in (ROOT / "starter").rglob("*.py") for name in NAME.findall(path.read_text())}
     fields = {f"WATCHBILL_{field.upper()}" for door in DOORS for field in door.model_fields}
