@@ -7,7 +7,7 @@ Nothing remote happens inside a transaction, and writes are short. On SQLite a w
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -166,7 +166,8 @@ def _require_options(url: URL) -> None:
         from psycopg.conninfo import make_conninfo
 
         try:
-            make_conninfo(**url.query)
+            options: Mapping[str, Any] = url.query
+            make_conninfo("", **options)
         except (ProgrammingError, TypeError) as error:
             raise ValueError(str(error)) from error
 
