@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from domain.errors import NotFound
+from domain.errors import NotFound, Unavailable
 
 _IDENTITY = {
     f"GIT_{role}_{key}": value
@@ -64,7 +64,12 @@ def uncommitted(source: Path) -> bool:
 
 def _commit(source: Path, into: Path) -> None:
     tree = into.with_name(into.name + ".tree")
-    shutil.copytree(source, tree, symlinks=True, ignore=shutil.ignore_patterns(*_MADE_BY_RUNNING))
+    try:
+        shutil.copytree(source, tree, symlinks=True, ignore=shutil.ignore_patterns(*_MADE_BY_RUNNING))
+    except shutil.Error as error:
+        # It lists every file that it could not copy; one says enough.
+        file, _, reason = error.args[0][0]
+        raise Unavailable(f"{file} cannot be copied: {reason}") from error
     _git("init", "--quiet", "--bare", "--initial-branch", "main", str(into))
     there = ("--git-dir", str(into), "--work-tree", str(tree))
     _git(*there, "add", "--all")

@@ -258,6 +258,9 @@ def _translated() -> Iterator[None]:
         if not _did_not_answer(error):
             raise
         raise Unavailable(f"the store did not answer ({said(error.orig or error)}); try again") from error
+    except sqlite3.OperationalError as error:
+        # What is said to the driver itself, past SQLAlchemy: settings of a connection or of the file.
+        raise Unavailable(f"the store did not answer ({said(error)}); try again") from error
 
 
 def _did_not_answer(error: exc.DBAPIError) -> bool:

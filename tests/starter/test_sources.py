@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from domain.errors import NotFound
+from domain.errors import NotFound, Unavailable
 from starter.sources import copy_of, require_source, uncommitted
 
 
@@ -84,6 +85,14 @@ def test_what_cannot_be_copied_is_one_clear_sentence(shop, tmp_path):
             require_source(source)
         with pytest.raises(NotFound, match=fault):
             copy_of(source, tmp_path / f"copy-{number}.git")
+
+
+def test_one_file_of_those_that_cannot_be_copied_is_told(shop, tmp_path):
+    for name in ("one", "two"):
+        os.mkfifo(shop / name)
+    with pytest.raises(Unavailable, match=r"shop/(one|two) cannot be copied: ") as refused:
+        copy_of(shop, tmp_path / "copy.git")
+    assert "\n" not in str(refused.value)
 
 
 def test_what_can_be_copied_is_known_beforehand(shop, repository):

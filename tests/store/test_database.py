@@ -86,6 +86,11 @@ def test_a_store_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
         migrate(f"sqlite:///{tmp_path}/file/below/graph.db")
 
 
+def test_a_file_that_is_no_store_or_cannot_hold_one_is_unavailable(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="the store did not answer"):
+        migrate(f"sqlite:///{tmp_path}")
+
+
 def test_an_open_store_does_not_show_its_password(postgres_url: str) -> None:
     store = open_store(str(postgres_url).replace("postgres:@", "postgres:hunter2@"))
     assert "hunter2" in store.url
