@@ -136,4 +136,5 @@ def test_a_question_is_shown_to_its_last_word() -> None:
 def test_questions_of_any_length_and_number_keep_the_view_readable() -> None:
     text = to_markdown(a_plan(*(replace(asking(), ordinal=n, question="`x` " * 5000) for n in range(1, 101))))
     assert len(text) < 6 * ROOM_FOR_QUESTIONS
-    assert text.count("waits for a person") == text.count("…\n") == 100
+    # The first is whole; of the others there is enough to know them by, and it shows that there is more.
+    assert (text.count("waits for a person"), text.count("…\n")) == (100, 99)
