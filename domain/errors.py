@@ -59,6 +59,10 @@ class Unauthorized(WatchbillError):
     """The peer does not accept our credentials, or they do not reach this far."""
 
 
+class Misconfigured(WatchbillError):
+    """A setting that cannot be used as it is. The message names it, and says what it should look like."""
+
+
 class Unavailable(WatchbillError):
     """A peer did not answer, or asked for time. Trying again helps."""
 
@@ -71,3 +75,11 @@ class RateLimited(Unavailable):
 
 class Superseded(WatchbillError):
     """A newer epoch, incarnation or lease holder has taken over; this caller must stop."""
+
+
+def said(error: BaseException) -> str:
+    """An error in one line. One of the operating system names its file first: `/x/y: permission denied`."""
+    if isinstance(error, OSError) and error.strerror:
+        file = f"{error.filename}: " if error.filename else ""
+        return f"{file}{error.strerror[:1].lower()}{error.strerror[1:]}"
+    return " ".join(str(error).split()) or type(error).__name__

@@ -6,30 +6,22 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_FORMS = {
-    # With the beginning of the key: a program may well speak of the line above it.
-    "a private key": rb"-----BEGIN (?:[A-Z]+ ){0,2}PRIVATE KEY(?: BLOCK)?-----"
-    rb"[\s\\nr\"',+]{1,16}[A-Za-z0-9+/:=, -]{24}",
-    "a GitHub token": rb"\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{60})",
-    "a GitLab token": rb"\bglpat-[A-Za-z0-9_-]{20}",
-    "an Anthropic key": rb"\bsk-ant-[A-Za-z0-9_-]{24}",
-    "an OpenAI key": rb"\bsk-(?:proj-|svcacct-)?[A-Za-z0-9_-]{20}T3BlbkFJ[A-Za-z0-9_-]{20}",
-    "an AWS access key": rb"\b(?:AKIA|ASIA)[A-Z2-7]{16}\b",
-    "a Google API key": rb"\bAIza[A-Za-z0-9_-]{35}\b",
-    "a Slack token": rb"\bxox[abeprs]-[A-Za-z0-9-]{20}",
-    "a Stripe key": rb"\b[rs]k_live_[A-Za-z0-9]{24}",
-    "an npm token": rb"\bnpm_[A-Za-z0-9]{36}\b",
-    "a PyPI token": rb"\bpypi-AgEIcHlwaS5vcmc[A-Za-z0-9_-]{40}",
-}
-_NAMES = tuple(_FORMS)
-_ANY = re.compile(b"|".join(b"(" + form + b")" for form in _FORMS.values()))
+from domain.tokens import TOKENS, WHOLE_TOKEN
+
+# With the beginning of the key: a program may well speak of the line above it.
+_PRIVATE_KEY = (
+    r"-----BEGIN (?:[A-Z]+ ){0,2}PRIVATE KEY(?: BLOCK)?-----"
+    r"[\s\\nr\"',+]{1,16}[A-Za-z0-9+/:=, -]{24}"
+)
+_NAMES = ("a private key", *(form.kind for form in TOKENS))
+_ANY = re.compile("|".join(f"({form})" for form in (_PRIVATE_KEY, *(form.certain for form in TOKENS))).encode())
 _MADE_UP = re.compile(rb"example", re.IGNORECASE)
 
 # A key whole, or as far as it is there; then the other forms, a signed token such as a run's capability, and the
 # credentials in an address.
 _SECRET = re.compile(
     r"-----BEGIN (?:[A-Z]+ ){0,2}PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]+-----|\Z)|"
-    + "|".join(form.decode() for form in _FORMS.values())
+    + WHOLE_TOKEN
     + r"|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}|(?<=://)[^/\s@\"]+(?=@)",
     re.ASCII | re.DOTALL,
 )

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from domain.plan import MergePolicy
 from domain.policy import UNPROVEN
 from domain.task import TaskState
+
+ROOM_FOR_QUESTIONS = 20_000
+"""How many letters of what people are asked a plan's Markdown has room for: an agent's question has at most 8,000.
+
+Where more wait, the first are shown whole, and the task's own view shows each of them.
+"""
+
+_SHORT = 400
 
 
 @dataclass(frozen=True)
@@ -70,14 +80,29 @@ class PlanView:
 
     @property
     def needs_person(self) -> bool:
-        return self.state == "awaiting_confirmation" or any(waits_for(self, task) for task in self.tasks)
+        return needs_person(self, self.tasks)
 
     @property
     def ended(self) -> bool:
         return self.state in ("completed", "archived")
 
 
-def waits_for(plan: PlanView, task: TaskView) -> str:
+class Plan(Protocol):
+    """What of a plan says whom it waits for, whoever has read it."""
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def merge(self) -> str: ...
+
+
+def needs_person(plan: Plan, tasks: Iterable[TaskView]) -> bool:
+    """Whether anything in a plan with these tasks waits for a person."""
+    return plan.state == "awaiting_confirmation" or any(waits_for(plan, task) for task in tasks)
+
+
+def waits_for(plan: Plan, task: TaskView) -> str:
     """What a person has to do for this task now, in words; empty when nothing."""
     if task.question_id:
         return task.question
@@ -109,6 +134,7 @@ def to_markdown(plan: PlanView) -> str:
     ]
     if plan.state == "awaiting_confirmation":
         lines += [f"Waits for confirmation: `watchbill confirm {plan.slug}`", ""]
+    room = ROOM_FOR_QUESTIONS
     for task in plan.tasks:
         mark = "x" if task.state in ("done", TaskState.MERGED, TaskState.NO_CHANGES) else " "
         pull = f" · [pull request]({task.pull_url})" if task.pull_url else ""
@@ -117,11 +143,14 @@ def to_markdown(plan: PlanView) -> str:
         waits = waits_for(plan, task)
         if waits:
             name = f" (`{task.question_id}`)" if task.question_id else ""
-            lines.append(f"  - waits for a person{name}: {_plain(waits)}")
+            lines.append(f"  - waits for a person{name}: {_plain(waits, max(room, _SHORT))}")
+            room -= len(waits)
     lines += ["", f"Runs are {plan.confinement}. Chain {plan.seq}:`{plan.head[:16]}`."]
     return "\n".join(lines)
 
 
-def _plain(text: str) -> str:
-    """Somebody's words on one line, without markup of their own."""
-    return re.sub(r"[\\`*_\[\]<>#|]", r"\\\g<0>", " ".join(text.split())[:400])
+def _plain(text: str, room: int = _SHORT) -> str:
+    """Somebody's words on one line, without markup of their own; what has no room is cut off, and that is shown."""
+    flat = " ".join(text.split())
+    shown = flat if len(flat) <= room else f"{flat[: room - 1]}…"
+    return re.sub(r"[\\`*_\[\]<>#|]", r"\\\g<0>", shown)

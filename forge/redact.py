@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 
-# Installation tokens have up to about 520 characters and hold dots and dashes; fine-grained personal
-# tokens begin with github_pat_.
+from domain.tokens import WHOLE_TOKEN
+
 _SECRETS = re.compile(
-    r"(?P<token>gh[a-z]_[A-Za-z0-9._-]{36,}|github_pat_\w{20,})"
-    r"|(?P<header>authorization:\s*(?:\w+\s+)?)\S+"
-    r"|(?P<url>\w+://)[^/\s@]+(?=@)",
-    re.IGNORECASE,
+    rf"(?P<token>{WHOLE_TOKEN})"
+    r"|(?P<header>(?i:authorization):\s*(?:\w+\s+)?)\S+"
+    r"|(?P<url>\w+://)[^/\s@]+(?=@)"
 )
 
 

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from doors.told import DoorSettings, WebAddress
 
 
-class RelaySettings(BaseSettings):
-    """Read once from `WATCHBILL_*` in the environment."""
-
-    model_config = SettingsConfigDict(env_prefix="WATCHBILL_", frozen=True, extra="ignore")
-
-    home: Path = Path("~/.watchbill")
-    """Where the work graph lies when no store URL is given."""
-    store_url: str = Field("", repr=False)
-    """SQLAlchemy URL of the work graph; empty for SQLite in the home folder."""
-    models: str = ""
+class RelaySettings(DoorSettings):
+    models: WebAddress = ""
     """The address that model calls are passed on to, such as `http://127.0.0.1:8280/models`."""
     relay_host: str = "127.0.0.1"
     relay_port: int = Field(8271, ge=0, le=65535)
@@ -29,10 +20,6 @@ class RelaySettings(BaseSettings):
     """Bytes of the largest body of a model call; Anthropic takes none above 32 MB."""
     relay_drain: int = Field(60, ge=0)
     """Seconds that streams may go on for after the door was told to stop."""
-
-    @property
-    def store(self) -> str:
-        return self.store_url or f"sqlite:///{self.home.expanduser().absolute() / 'graph.db'}"
 
     @property
     def names(self) -> frozenset[str]:

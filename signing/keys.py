@@ -32,7 +32,7 @@ from cryptography.hazmat.primitives.serialization import (
 from jwt.algorithms import OKPAlgorithm
 from jwt.types import Options
 
-from domain.errors import Unauthorized
+from domain.errors import Unauthorized, said
 
 _ALGORITHM = "EdDSA"
 _SIGNATURE_ALONE = Options(
@@ -92,8 +92,16 @@ def kind_of(token: str) -> str:
 def open_or_make(path: Path) -> Signer:
     """The key in this file, made on first use; two who make it at once end up with the same one.
 
-    Raises Unauthorized for a file that others than its owner may read, and for what is no such key.
+    Raises Unauthorized for a file that others than its owner may read, and for what cannot be read or made or is no
+    such key.
     """
+    try:
+        return _opened(path)
+    except OSError as error:
+        raise Unauthorized(f"there is no key to sign with: {said(error)}") from error
+
+
+def _opened(path: Path) -> Signer:
     if not path.exists():
         _make(path)
     if not path.is_file():

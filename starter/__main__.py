@@ -10,6 +10,7 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
+    _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # A terminal that cannot show a character is no reason to fail.
@@ -17,9 +18,17 @@ def main() -> NoReturn:
     leave(run(sys.argv[1:]))
 
 
+def _open_what_is_closed() -> None:
+    """Whoever closed our output does not want to hear of it; Python has None in its place, which nobody expects."""
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - open to the end
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one command to its exit code."""
     json = "--json" in arguments
+    if any("\ud800" <= letter <= "\udfff" for argument in arguments for letter in argument):
+        return _quickly(lambda: _refuse(arguments), json)
     match [each for each in arguments if each != "--json"]:
         case ["--version"]:
             from importlib.metadata import version
@@ -41,6 +50,15 @@ def _quickly(command: Callable[[], int], json: bool) -> int:
     from starter.failing import guarded
 
     return guarded(command, json=json)
+
+
+def _refuse(arguments: Sequence[str]) -> NoReturn:
+    """What is no UTF-8 comes in surrogates, which neither Temporal nor the store would take."""
+    from doors.typed import is_utf8
+    from starter.exits import CommandFailed, Exit
+
+    odd = next(repr(os.fsencode(argument))[1:] for argument in arguments if not is_utf8(argument))
+    raise CommandFailed(Exit.USAGE, f"the argument {odd} is no UTF-8; write it in UTF-8, or rename the file")
 
 
 def _check(file: str, json: bool) -> int:
@@ -66,7 +84,8 @@ def leave(code: int) -> NoReturn:
     try:
         sys.stdout.flush()
         sys.stderr.flush()
-    except BrokenPipeError:
+    except OSError:
+        # A pipe that nobody reads any more, or a full disk: there is nobody to say it to.
         os._exit(code)
     if "temporalio" in sys.modules:
         os._exit(code)

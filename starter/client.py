@@ -36,8 +36,9 @@ from temporalio.service import RPCError
 from domain.errors import Unavailable
 from domain.identity import TASK_QUEUE, plan_workflow_id, task_workflow_id
 from domain.view import PlanView
+from doors.temporal import DEFAULT_ADDRESS, connection
 from starter.lines import PlanLine
-from starter.settings import DEFAULT_ADDRESS, Settings
+from starter.settings import Settings
 from starter.unanswered import (
     NOBODY_ANSWERED,
     NoWorker,
@@ -149,7 +150,7 @@ class Temporal:
                         plan,
                         attributes.get(STATE) or "unknown",
                         bool(attributes.get(NEEDS_PERSON)),
-                        execution.start_time.isoformat(timespec="seconds"),
+                        in_temporal_since=execution.start_time.isoformat(timespec="seconds"),
                     ),
                 )
         except RPCError as error:
@@ -253,21 +254,12 @@ class Temporal:
 
 
 def _options(settings: Settings) -> dict[str, Any]:
-    """The arguments of `Client.connect`: the profile's, under what Watchbill's own settings say.
+    """The arguments of `Client.connect`.
 
     Raises Unavailable when nobody names an address and the home's own Temporal is down.
     """
-    options: dict[str, Any] = {}
-    if settings.profile:
-        from temporalio.envconfig import ClientConfig
-
-        options.update(ClientConfig.load_client_connect_config(override_env_vars=dict(settings.environment)))
-    if settings.temporal_address:
-        options["target_host"] = settings.temporal_address
-    if settings.temporal_namespace:
-        options["namespace"] = settings.temporal_namespace
-    if "target_host" not in options:
-        if settings.down:
-            raise Unavailable(settings.down)
-        options["target_host"] = DEFAULT_ADDRESS
+    otherwise = "" if settings.down else DEFAULT_ADDRESS
+    options = connection(settings.environment, settings.temporal_address, settings.temporal_namespace, otherwise)
+    if not options["target_host"]:
+        raise Unavailable(settings.down)
     return options

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from domain.errors import NotFound, Unavailable
+from domain.errors import Misconfigured, NotFound, Unavailable
 from starter import graph
 from starter import settings as settings_
 from starter.client import Temporal
@@ -148,7 +148,7 @@ async def temporal(settings: Settings) -> list[Finding]:
     """Temporal itself, and what must be in it: search attributes, and workers on the queue."""
     try:
         connected = await Temporal.connect(settings)
-    except Unavailable as error:
+    except (Misconfigured, Unavailable) as error:
         return [Finding("Temporal", Level.MISSING, str(error), "watchbill up")]
     found = f"{connected.address}, namespace {connected.client.namespace}"
     try:
@@ -185,8 +185,8 @@ def store(settings: Settings) -> Finding:
             return Finding("store", Level.OK, f"{where}, migrated")
     except (NotFound, Unavailable) as error:
         return Finding("store", Level.WARN, str(error), "watchbill up, or set WATCHBILL_STORE_URL")
-    except Exception as error:  # noqa: BLE001 - whatever a driver raises about a URL it cannot use
-        return Finding("store", Level.MISSING, f"{where}: {type(error).__name__}", "correct WATCHBILL_STORE_URL")
+    except Misconfigured as error:
+        return Finding("store", Level.MISSING, str(error), "correct WATCHBILL_STORE_URL")
 
 
 def forge(settings: Settings) -> list[Finding]:

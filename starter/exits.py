@@ -7,7 +7,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from domain.errors import Fault, InvalidPlan, NotFound, Unauthorized, Unavailable, WatchbillError
+from domain.errors import Fault, InvalidPlan, Misconfigured, NotFound, Unauthorized, Unavailable, WatchbillError
 
 
 class Exit(IntEnum):
@@ -28,7 +28,7 @@ MEANINGS: Mapping[Exit, str] = {
     Exit.USAGE: "the command was not typed as it should be, or a setting cannot be read",
     Exit.REFUSED: "refused: the state of things does not allow it",
     Exit.NOT_FOUND: "the file, plan, task, repository or base is not there",
-    Exit.UNREACHABLE: "Temporal, a worker, the store or the forge does not answer, or does not let us in",
+    Exit.UNREACHABLE: "Temporal, a worker, the store, the forge or the disk does not answer, or does not let us in",
     Exit.UNFINISHED: "`watch`, `status --wait`, `rehearse`: not everything was merged, or a person is needed; "
     "`watch --screen`: the run did not finish",
     Exit.BUG: "a fault of Watchbill's own; set WATCHBILL_DEBUG=1 to see where",
@@ -66,6 +66,8 @@ def exit_of(error: WatchbillError) -> Exit:
             return error.exit
         case InvalidPlan():
             return Exit.FAULTS
+        case Misconfigured():
+            return Exit.USAGE
         case NotFound():
             return Exit.NOT_FOUND
         case Unavailable() | Unauthorized():

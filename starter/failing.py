@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 
-from domain.errors import WatchbillError
+from domain.errors import WatchbillError, said
 from starter.exits import CommandFailed, Exit, exit_of
 from starter.output import note, note_json
 from starter.settings import debugging
@@ -22,9 +22,12 @@ def guarded(command: Callable[[], int | None], *, json: bool) -> int:
         return Exit.DONE
     except WatchbillError as error:
         return fail(error, json=json)
+    except OSError as error:
+        # A disk that is full, a folder that may not be written: nothing that a traceback would explain.
+        return fail(CommandFailed(Exit.UNREACHABLE, said(error)), json=json, cause=error)
     except Exception as error:  # noqa: BLE001 - nobody should have to read a traceback
-        said = f"watchbill failed: {type(error).__name__}: {error}; WATCHBILL_DEBUG=1 shows where"
-        return fail(CommandFailed(Exit.BUG, said), json=json, cause=error)
+        told = f"watchbill failed: {type(error).__name__}: {said(error)}; WATCHBILL_DEBUG=1 shows where"
+        return fail(CommandFailed(Exit.BUG, told), json=json, cause=error)
 
 
 def fail(error: WatchbillError, *, json: bool, cause: Exception | None = None) -> Exit:

@@ -43,19 +43,14 @@ def view_of(settings: Settings, plan_id: str) -> PlanView | None:
 def plans_of(settings: Settings) -> list[PlanLine]:
     """The owner's plans as the graph has them, the newest first; raises Unavailable."""
     with opened(settings) as store, store.read() as connection:
-        from sqlalchemy import select
+        from store.views import plans_in_list
 
-        from store.receipts import receipts_of
-        from store.tables import plans
-        from store.views import plan_view
-
-        found = []
-        for plan_id in connection.scalars(select(plans.c.id).where(plans.c.owner == settings.owner)).all():
-            view, first = plan_view(connection, plan_id), receipts_of(connection, plan_id, limit=1)
-            if view is not None:
-                started = first[0].at.isoformat(timespec="seconds")
-                found.append(PlanLine(plan_id, view.state, view.needs_person, started))
-    return sorted(found, key=lambda line: line.started, reverse=True)
+        return [
+            PlanLine(
+                each.plan_id, each.state, each.needs_person, published=each.published.isoformat(timespec="seconds")
+            )
+            for each in plans_in_list(connection, settings.owner)
+        ]
 
 
 def sqlite_file(url: str) -> Path | None:

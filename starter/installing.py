@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from doors.temporal import own_variables
 from starter.exits import CommandFailed, Exit
 from starter.local.installation import GitHub, Installation
 from starter.local.service import module
@@ -22,7 +23,9 @@ def installation(settings: Settings, copies: Mapping[str, Path]) -> Installation
 
     CommandFailed when the real one is meant and there are no credentials for it.
     """
-    told = settings.environment
+    # What leads to another Temporal, with its TLS and keys, does not lead to the one that is started here.
+    elsewhere = own_variables(settings.environment)
+    told = {name: value for name, value in settings.environment.items() if name not in elsewhere}
     return Installation(
         home=settings.home,
         owner=settings.owner,

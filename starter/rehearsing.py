@@ -19,7 +19,8 @@ from starter.looking import Lookout
 from starter.output import note, say
 from starter.reading import load_report, show_report
 from starter.replies import who
-from starter.sources import uncommitted
+from starter.settings import require_owner
+from starter.sources import require_source, uncommitted
 from starter.stage import Stage, stage
 from starter.until import Until
 from starter.watching import exit_of, tell_person
@@ -31,6 +32,8 @@ def rehearse(file: Path, text: str, spec: PlanSpec, source: Path, owner: str, *,
 
 
 async def _rehearse(file: Path, text: str, spec: PlanSpec, source: Path, owner: str, keep: bool) -> Exit:
+    require_owner("--owner", owner)
+    require_source(source)
     if uncommitted(source):
         note(f"{source} has changes that are not committed; they are not part of the rehearsal")
     say(f"Setting up Temporal, a stand-in GitHub, a worker and the webhooks door for {spec.slug} …")

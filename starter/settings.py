@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from domain.errors import Misconfigured
 from domain.identity import OWNER
-from starter.exits import CommandFailed, Exit
+from doors.temporal import DEFAULT_ADDRESS, has_profile, own_variables
+from doors.typed import is_utf8
 from starter.local import addresses
-
-DEFAULT_ADDRESS = "127.0.0.1:7233"
 
 
 @dataclass(frozen=True)
@@ -50,21 +50,20 @@ class Settings:
 def load(environment: Mapping[str, str] = os.environ) -> Settings:
     """Read the settings: the environment's word first, then what `watchbill up` wrote down, then defaults.
 
-    CommandFailed when a value cannot be used.
+    Misconfigured when a value cannot be used.
     """
-    home = Path(environment.get("WATCHBILL_HOME") or "~/.watchbill").expanduser().absolute()
+    odd = [name for name, value in environment.items() if name.startswith("WATCHBILL_") and not is_utf8(value)]
+    if odd:
+        raise Misconfigured(f"these settings are no UTF-8: {', '.join(sorted(odd))}")
+    home = _home(environment.get("WATCHBILL_HOME") or "~/.watchbill")
     owner = environment.get("WATCHBILL_OWNER") or "local"
-    if not OWNER.fullmatch(owner):
-        raise CommandFailed(
-            Exit.USAGE, f"WATCHBILL_OWNER is {owner!r}; use at most 40 of a-z, 0-9 and hyphens between them"
-        )
+    require_owner("WATCHBILL_OWNER", owner)
     address = environment.get("WATCHBILL_TEMPORAL_ADDRESS", "")
     namespace = environment.get("WATCHBILL_TEMPORAL_NAMESPACE", "")
-    profile = any(name.startswith("TEMPORAL_") for name in environment)
-    if not address and not profile:
+    if not address and not own_variables(environment):
         up = addresses.read(home)
         address = up.temporal if up else ""
-        profile = not address and _profile_file(environment).exists()
+    profile = has_profile(environment, address)
     down = "" if address else addresses.why_down(home)
     if not profile:
         address, namespace = address or ("" if down else DEFAULT_ADDRESS), namespace or "default"
@@ -72,12 +71,19 @@ def load(environment: Mapping[str, str] = os.environ) -> Settings:
     return Settings(home, owner, address, namespace, store_url, profile, down, dict(environment))
 
 
+def require_owner(named: str, owner: str) -> None:
+    """Misconfigured for what is no owner's name; `named` says where it was given."""
+    if not OWNER.fullmatch(owner):
+        raise Misconfigured(f"{named} is {owner!r}; use at most 40 of a-z, 0-9 and hyphens between them")
+
+
+def _home(told: str) -> Path:
+    try:
+        return Path(told).expanduser().absolute()
+    except RuntimeError:
+        raise Misconfigured(f"WATCHBILL_HOME is {told!r}, and nobody of that name has a home here") from None
+
+
 def debugging(environment: Mapping[str, str] = os.environ) -> bool:
     """Whether a person asked for tracebacks with WATCHBILL_DEBUG."""
     return bool(environment.get("WATCHBILL_DEBUG"))
-
-
-def _profile_file(environment: Mapping[str, str]) -> Path:
-    """Where Temporal's own tools keep profiles. https://docs.temporal.io/develop/environment-configuration"""
-    config = environment.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(config).expanduser() / "temporalio" / "temporal.toml"

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from domain.errors import NotFound
+from domain.errors import NotFound, Unavailable
 
 _IDENTITY = {
     f"GIT_{role}_{key}": value
@@ -33,17 +33,26 @@ def copy_of(source: Path, into: Path) -> Path:
     """
     if not source.is_dir():
         raise NotFound(f"{source} is no directory")
-    if (source / ".git").exists() or (source / "HEAD").exists():
+    if _is_repository(source):
         _git("clone", "--quiet", "--bare", "--no-local", str(source.absolute()), str(into))
     else:
         _commit(source, into)
-    if not _succeeds(into, "rev-parse", "--quiet", "--verify", "HEAD^{commit}"):
-        raise NotFound(f"{source} has no commit yet; commit something there first")
-    if not _succeeds(into, "symbolic-ref", "--quiet", "HEAD"):
+    _require_commit(source, "--git-dir", str(into))
+    if not _succeeds("--git-dir", str(into), "symbolic-ref", "--quiet", "HEAD"):
         # A checkout by commit, as on a build server, is on no branch.
         _git("--git-dir", str(into), "update-ref", "refs/heads/main", "HEAD")
         _git("--git-dir", str(into), "symbolic-ref", "HEAD", "refs/heads/main")
     return into
+
+
+def require_source(source: Path) -> None:
+    """Raises NotFound for what `copy_of` could not copy, without copying it."""
+    if not source.is_dir():
+        raise NotFound(f"{source} is no directory")
+    if _is_repository(source):
+        _require_commit(source, "-C", str(source))
+    elif not any(each.name not in _MADE_BY_RUNNING for each in source.iterdir()):
+        raise NotFound(f"there is nothing in {source} to copy")
 
 
 def uncommitted(source: Path) -> bool:
@@ -55,7 +64,12 @@ def uncommitted(source: Path) -> bool:
 
 def _commit(source: Path, into: Path) -> None:
     tree = into.with_name(into.name + ".tree")
-    shutil.copytree(source, tree, symlinks=True, ignore=shutil.ignore_patterns(*_MADE_BY_RUNNING))
+    try:
+        shutil.copytree(source, tree, symlinks=True, ignore=shutil.ignore_patterns(*_MADE_BY_RUNNING))
+    except shutil.Error as error:
+        # It lists every file that it could not copy; one says enough.
+        file, _, reason = error.args[0][0]
+        raise Unavailable(f"{file} cannot be copied: {reason}") from error
     _git("init", "--quiet", "--bare", "--initial-branch", "main", str(into))
     there = ("--git-dir", str(into), "--work-tree", str(tree))
     _git(*there, "add", "--all")
@@ -79,9 +93,18 @@ def _git(*arguments: str) -> str:
     return done.stdout
 
 
-def _succeeds(repository: Path, *arguments: str) -> bool:
+def _is_repository(source: Path) -> bool:
+    return (source / ".git").exists() or (source / "HEAD").exists()
+
+
+def _require_commit(source: Path, *where: str) -> None:
+    if not _succeeds(*where, "rev-parse", "--quiet", "--verify", "HEAD^{commit}"):
+        raise NotFound(f"{source} has no commit yet; commit something there first")
+
+
+def _succeeds(*arguments: str) -> bool:
     try:
-        _git("--git-dir", str(repository), *arguments)
+        _git(*arguments)
     except NotFound:
         return False
     return True

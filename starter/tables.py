@@ -77,8 +77,13 @@ def show_waiting(waits: Iterable[Waiting]) -> None:
 
 
 def show_plans(lines: Iterable[PlanLine]) -> None:
-    rows = [(each.plan_id, each.state, "needed" if each.needs_person else "", each.started) for each in lines]
-    _print_table(("plan", "state", "person", "since"), rows, state=1)
+    seen = list(lines)
+    rows = [
+        (each.plan_id, each.state, "needed" if each.needs_person else "", each.published or each.in_temporal_since)
+        for each in seen
+    ]
+    since = "published" if any(each.published for each in seen) else "in Temporal since"
+    _print_table(("plan", "state", "person", since), rows, state=1)
 
 
 def show_findings(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

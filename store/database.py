@@ -7,7 +7,7 @@ Nothing remote happens inside a transaction, and writes are short. On SQLite a w
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,13 +17,15 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, exc, inspect, make_url, pool, text
 from sqlalchemy.dialects import postgresql, sqlite
 
-from domain.errors import NotFound, Unavailable
+from domain.errors import Misconfigured, NotFound, Unavailable, said
 
 SCHEMA = "0006"
 """The migration that this code is written for; a test holds it equal to Alembic's head."""
 
 BUSY_SECONDS = 10
 """How long a writer waits for its turn before it gives up with `Unavailable`."""
+
+_DRIVERS = {"sqlite": ("", "pysqlite"), "postgresql": ("", "psycopg")}
 
 _SQLITE_SETTINGS = (
     f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}",
@@ -85,9 +87,10 @@ class Store:
 def open_store(url: str) -> Store:
     """Open the store at a SQLAlchemy URL such as `sqlite:////var/lib/watchbill/store.db`.
 
-    Raises Unavailable when it does not answer, NotFound when it lacks this version's tables.
+    Raises Misconfigured for what is no such URL, Unavailable when it does not answer, NotFound when it lacks this
+    version's tables.
     """
-    address = make_url(url)
+    address = _address(url)
     if address.get_backend_name() == "sqlite" and not Path(address.database or "").is_file():
         raise NotFound(f"there is no store at {address.database}; `watchbill up` makes one")
     engine = _engine(address)
@@ -109,11 +112,15 @@ def open_store(url: str) -> Store:
 def migrate(url: str) -> None:
     """Bring the store at `url` to this version's schema, making the file and its directory if need be.
 
-    Safe to call from any number of processes at once: one migrates while the others wait.
+    Safe to call from any number of processes at once: one migrates while the others wait. Raises Misconfigured for
+    what is no such URL, Unavailable when it does not answer.
     """
-    address = make_url(url)
-    if address.get_backend_name() == "sqlite" and address.database:
-        Path(address.database).parent.mkdir(parents=True, exist_ok=True)
+    address = _address(url)
+    if address.get_backend_name() == "sqlite":
+        try:
+            Path(address.database or "").parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Unavailable(f"the store cannot be made: {said(error)}") from error
     engine = _engine(address, poolclass=pool.NullPool)
     with _translated():
         if schema_is_current(engine):
@@ -134,6 +141,35 @@ def schema_is_current(engine: Engine) -> bool:
 def insert_into(connection: Connection, into: Table) -> postgresql.Insert | sqlite.Insert:
     """An INSERT that knows ON CONFLICT, which both engines spell alike and SQLAlchemy keeps apart."""
     return postgresql.insert(into) if connection.dialect.name == "postgresql" else sqlite.insert(into)
+
+
+def _address(url: str) -> URL:
+    try:
+        found = make_url(url)
+        backend, _, driver = found.drivername.partition("+")
+        if driver in _DRIVERS[backend] and (found.database or backend != "sqlite"):
+            _require_options(found)
+            return found
+    except (exc.ArgumentError, KeyError, ValueError):
+        pass
+    # What cannot be taken apart may have a password anywhere in it.
+    raise Misconfigured(
+        "WATCHBILL_STORE_URL is no address of a store; it should look like sqlite:////var/lib/watchbill/graph.db "
+        "or postgresql://USER@HOST:5432/DATABASE"
+    )
+
+
+def _require_options(url: URL) -> None:
+    """ValueError for an option that PostgreSQL's driver does not know; it would say so at the first connection."""
+    if url.query and url.get_backend_name() == "postgresql":
+        from psycopg import ProgrammingError
+        from psycopg.conninfo import make_conninfo
+
+        try:
+            options: Mapping[str, Any] = url.query
+            make_conninfo("", **options)
+        except (ProgrammingError, TypeError) as error:
+            raise ValueError(str(error)) from error
 
 
 def _engine(url: URL, **options: Any) -> Engine:
@@ -221,7 +257,10 @@ def _translated() -> Iterator[None]:
     except exc.DBAPIError as error:
         if not _did_not_answer(error):
             raise
-        raise Unavailable(f"the store did not answer ({error.orig}); try again") from error
+        raise Unavailable(f"the store did not answer ({said(error.orig or error)}); try again") from error
+    except sqlite3.OperationalError as error:
+        # What is said to the driver itself, past SQLAlchemy: settings of a connection or of the file.
+        raise Unavailable(f"the store did not answer ({said(error)}); try again") from error
 
 
 def _did_not_answer(error: exc.DBAPIError) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
@@ -13,11 +14,11 @@ from domain.lifecycle import Move, Receipt
 from domain.plan import PlanEvent, PlanState, TaskSpec
 from domain.run import Role
 from domain.task import ENDED
-from domain.view import Happening, PlanView, TaskView
+from domain.view import Happening, PlanView, TaskView, needs_person
 from store.moves import lock_chain, move
-from store.plans import PlanRow, load_plan, load_revision
+from store.plans import PlanRow, list_plans, load_plan, load_revision
 from store.receipts import head_of, receipts_of
-from store.tables import plans, questions, runs, slots, tasks
+from store.tables import plans, questions, receipts, runs, slots, tasks
 
 STORY = 60
 """How many of a plan's latest receipts its view tells."""
@@ -42,6 +43,32 @@ def complete(connection: Connection, plan_id: str, at: datetime, incarnation: in
             Move("plan", plan_id, PlanEvent.COMPLETE, key, plan_id, cause, at),
             incarnation=incarnation,
         )
+
+
+@dataclass(frozen=True)
+class PlanInList:
+    """One plan of an owner. `published` is when its first text was, aware UTC."""
+
+    plan_id: str
+    state: PlanState
+    needs_person: bool
+    published: datetime
+
+
+def plans_in_list(connection: Connection, owner: str) -> list[PlanInList]:
+    """Every plan of an owner, the newest first."""
+    theirs = list_plans(connection, owner)
+    query = select(receipts.c.chain, receipts.c.at).where(
+        receipts.c.seq == 1, receipts.c.chain.in_(select(plans.c.id).where(plans.c.owner == owner))
+    )
+    published = {row.chain: row.at for row in connection.execute(query)}
+    found = [
+        PlanInList(
+            plan.id, plan.state, needs_person(plan, _confirmed(connection, plan.id).values()), published[plan.id]
+        )
+        for plan in theirs
+    ]
+    return sorted(found, key=lambda each: each.published, reverse=True)
 
 
 def plan_view(connection: Connection, plan_id: str) -> PlanView | None:

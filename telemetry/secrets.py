@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-# A value ends at the quote of its string at the latest. Tokens of GitHub begin with ghs_, ghp_ and their
-# like, or with github_pat_; a key is taken out whole, or as far as it was written.
+from domain.tokens import WHOLE_TOKEN
+
+# A value ends at the quote of its string at the latest; a key is taken out whole, or as far as it was written.
 _SECRET = re.compile(
-    r"gh[a-z]_[A-Za-z0-9._-]{20,}|github_pat_\w{20,}"
+    rf"{WHOLE_TOKEN}"
     r"|(?i:(?:basic|bearer)\s+[A-Za-z0-9+/=._~-]{8,})"
     r"|(?<=://)[^/\s@\"]+(?=@)"
     r"|-----BEGIN [^-]+-----[^\"]*?(?:-----END [^-]+-----|(?=\")|\Z)"

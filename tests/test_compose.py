@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from relay.settings import RelaySettings
 from starter.local import temporal
 from webhooks.settings import WebhookSettings
 from worker.settings import WorkerSettings
@@ -23,7 +24,9 @@ OURS = {name: service for name, service in SERVICES.items() if service["image"].
 DOCKERFILE = (ROOT / "docker/Dockerfile").read_text()
 
 
-@pytest.mark.parametrize(("door", "settings"), [("worker", WorkerSettings), ("webhooks", WebhookSettings)])
+@pytest.mark.parametrize(
+    ("door", "settings"), [("worker", WorkerSettings), ("webhooks", WebhookSettings), ("relay", RelaySettings)]
+)
 def test_every_variable_is_one_that_the_door_reads(door, settings):
     known = {f"WATCHBILL_{name.upper()}" for name in settings.model_fields}
     assert SERVICES[door]["environment"].keys() <= known
@@ -86,6 +89,19 @@ def test_what_talks_to_each_other_shares_a_network_and_databases_are_reached_by_
         assert not together(door, "temporal-database")
     assert not together("temporal", "store")
     assert all(COMPOSE["networks"][name]["internal"] for name in ("store", "temporal", "temporal-database"))
+
+
+def test_agents_reach_the_relay_which_holds_no_key_and_is_reached_by_nobody_else():
+    relay = SERVICES["relay"]
+    told = relay["environment"]
+    assert SERVICES["worker"]["environment"]["WATCHBILL_RELAY"] == f"http://relay:{told['WATCHBILL_RELAY_PORT']}"
+    assert told["WATCHBILL_RELAY_NAMES"] == "relay"
+    assert relay["secrets"] == ["store_password"]
+    assert "volumes" not in relay
+    assert "ports" not in relay
+    assert COMPOSE["networks"]["agents"]["internal"]
+    assert {name for name, service in SERVICES.items() if "agents" in service["networks"]} == {"relay", "worker"}
+    assert not set(relay["networks"]) & {"temporal", "temporal-database"}
 
 
 def test_only_this_machine_reaches_what_is_published():

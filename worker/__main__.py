@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import structlog
 from temporalio.client import Client
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 
 from domain.errors import Unauthorized, WatchbillError
+from doors import serving, told
+from doors.temporal import connection
 from forge.github import GitHub
 from forge.github_api import GitHubApi
 from forge.github_auth import App, Credentials, PersonalToken
@@ -22,7 +24,6 @@ from runtimes.host import boot_id, host_id
 from signing import capabilities
 from store.database import Store, migrate, open_store
 from store.runs import Keeper
-from telemetry import told
 from telemetry.logs import configure
 from worker import standing, upkeep
 from worker.incarnation import incarnation
@@ -39,7 +40,8 @@ CONNECT_PATIENCE = 60.0
 
 async def serve(settings: WorkerSettings, keeper: Keeper, store: Store) -> None:
     """Serve until SIGTERM or SIGINT. Runs are detached from, not ended: their supervisors live on."""
-    client = await _connect(settings)
+    options = connection(os.environ, settings.temporal_address, settings.temporal_namespace)
+    client = await _connect(options, settings.metrics)
     number = await incarnation(client, store, adopt=settings.adopt)
     api = GitHubApi(settings.github_api, seconds_between_writes=settings.github_pause)
     forge = GitHub(api, _credentials(settings, api), merge_method=settings.merge_method)
@@ -56,30 +58,25 @@ async def serve(settings: WorkerSettings, keeper: Keeper, store: Store) -> None:
         asyncio.get_running_loop().add_signal_handler(wanted, stop.set)
     with ThreadPoolExecutor(THREADS) as threads:
         async with shared_worker(ports, settings, threads), host_worker(ports, settings, threads):
-            log.info("serving", worker=keeper.worker, host=keeper.host, temporal=settings.temporal_address)
+            log.info("serving", worker=keeper.worker, host=keeper.host, temporal=options["target_host"])
             await stop.wait()
             log.info("stopping", worker=keeper.worker)
     await asyncio.to_thread(upkeep.sign_off, store, keeper)
     await api.close()
 
 
-async def _connect(settings: WorkerSettings) -> Client:
+async def _connect(options: dict[str, Any], metrics: str) -> Client:
     runtime = None
-    if settings.metrics:
-        runtime = Runtime(telemetry=TelemetryConfig(metrics=PrometheusConfig(bind_address=settings.metrics)))
+    if metrics:
+        runtime = Runtime(telemetry=TelemetryConfig(metrics=PrometheusConfig(bind_address=metrics)))
     deadline = asyncio.get_running_loop().time() + CONNECT_PATIENCE
     while True:
         try:
-            return await Client.connect(
-                settings.temporal_address,
-                namespace=settings.temporal_namespace,
-                plugins=[watchbill_plugin()],
-                runtime=runtime,
-            )
+            return await Client.connect(**options, plugins=[watchbill_plugin()], runtime=runtime)
         except RuntimeError as error:
             if asyncio.get_running_loop().time() > deadline:
                 raise WatchbillError(
-                    f"Temporal does not answer at {settings.temporal_address}; start it, or correct "
+                    f"Temporal does not answer at {options['target_host']}; start it, or correct "
                     "WATCHBILL_TEMPORAL_ADDRESS"
                 ) from error
             await asyncio.sleep(0.3)
@@ -89,7 +86,7 @@ def _credentials(settings: WorkerSettings, api: GitHubApi) -> Credentials:
     if settings.github_app_id is not None and settings.github_app_key_file is not None:
         return App(api, settings.github_app_id, settings.github_app_key_file)
     if settings.github_token_file is not None:
-        return PersonalToken(api, settings.github_token_file.read_text().strip())
+        return PersonalToken(api, told.secret(settings, "github_token_file"))
     raise Unauthorized(
         "there are no credentials for GitHub: set WATCHBILL_GITHUB_APP_ID and WATCHBILL_GITHUB_APP_KEY_FILE, "
         "or WATCHBILL_GITHUB_TOKEN_FILE"
@@ -97,28 +94,26 @@ def _credentials(settings: WorkerSettings, api: GitHubApi) -> Credentials:
 
 
 def main() -> int:
-    settings = told.read(WorkerSettings)
-    settings.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    host = host_id(settings.folder)
-    keeper = Keeper(f"{host}-{os.getpid()}-{int(time.time())}", host, boot_id(), settings.lease_time)
-    record = WorkerLog(settings.folder, keeper.worker)
+    try:
+        settings = told.read(WorkerSettings)
+        settings.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        host = host_id(settings.folder)
+        keeper = Keeper(f"{host}-{os.getpid()}-{int(time.time())}", host, boot_id(), settings.lease_time)
+        record = WorkerLog(settings.folder, keeper.worker)
+    except (WatchbillError, OSError) as error:
+        return serving.cannot_serve("worker", error)
     record.redirect()
     configure()
+    code = 0
     try:
         migrate(settings.store)
         asyncio.run(serve(settings, keeper, open_store(settings.store)))
     except WatchbillError as error:
         log.error("cannot serve", reason=str(error))
-        print(f"watchbill worker: {error}", file=sys.stdout, flush=True)
-        record.close()
-        return 1
+        code = serving.cannot_serve("worker", error)
     record.close()
-    return 0
+    return code
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # Temporal's client can abort in a late destructor; there is nothing left to do by then.
-    os._exit(code)
+    serving.leave(main())

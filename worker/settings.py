@@ -7,23 +7,13 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from domain.heartbeat import HeartbeatPolicy
+from doors.told import HostPort, TemporalSettings, WebAddress
 
 
-class WorkerSettings(BaseSettings):
-    """Read once from `WATCHBILL_*` in the environment."""
-
-    model_config = SettingsConfigDict(env_prefix="WATCHBILL_", frozen=True, extra="ignore")
-
-    home: Path = Path("~/.watchbill")
-    """This host's folder: mirrors, workspaces, runs, logs."""
-    temporal_address: str = "127.0.0.1:7233"
-    temporal_namespace: str = "default"
-    store_url: str = ""
-    """SQLAlchemy URL of the work graph; empty for SQLite in the home folder."""
-    github_api: str = "https://api.github.com"
+class WorkerSettings(TemporalSettings):
+    github_api: WebAddress = "https://api.github.com"
     github_app_id: int | None = None
     github_app_key_file: Path | None = None
     github_token_file: Path | None = None
@@ -34,7 +24,7 @@ class WorkerSettings(BaseSettings):
     """The private key that seals chain heads; made in the home folder where none is named."""
     capability_key_file: Path | None = None
     """The private key that signs agents' capabilities; made in the home folder where none is named."""
-    relay: str = ""
+    relay: WebAddress = ""
     """The address of the agents' door, such as `http://127.0.0.1:8095`; without it no agent can work."""
     merge_method: Literal["merge", "squash", "rebase"] = "squash"
     interval: float = Field(60.0, gt=0)
@@ -49,12 +39,8 @@ class WorkerSettings(BaseSettings):
     """The PATH that runs are given."""
     adopt: bool = False
     """Take the work graph over for a Temporal that it does not know; `watchbill rebuild` does so by hand."""
-    metrics: str = ""
+    metrics: HostPort = ""
     """`host:port` to serve Prometheus metrics on; empty for none."""
-
-    @property
-    def folder(self) -> Path:
-        return self.home.expanduser().absolute()
 
     @property
     def seal_key(self) -> Path:
@@ -63,10 +49,6 @@ class WorkerSettings(BaseSettings):
     @property
     def capability_key(self) -> Path:
         return (self.capability_key_file or self.folder / "keys" / "capability.pem").expanduser()
-
-    @property
-    def store(self) -> str:
-        return self.store_url or f"sqlite:///{self.folder / 'graph.db'}"
 
     @property
     def policy(self) -> HeartbeatPolicy:

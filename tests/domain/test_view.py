@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 
 from domain.policy import PROVEN, UNPROVEN
 from domain.task import ENDED, RUNNABLE, TaskState
-from domain.view import PlanView, TaskView, counts, to_markdown, waits_for
+from domain.view import ROOM_FOR_QUESTIONS, PlanView, TaskView, counts, to_markdown, waits_for
 
 
 def a_box(ordinal: int = 1, state: str = TaskState.WORKING, **facts: Any) -> TaskView:
@@ -128,6 +128,13 @@ def test_a_title_is_shown_as_its_words_whatever_marks_are_in_it(title: str) -> N
         assert tag not in html
 
 
-def test_a_question_of_any_length_keeps_the_view_short() -> None:
-    text = to_markdown(a_plan(replace(asking(), question="`x` " * 5000)))
-    assert len(text) < 1500
+def test_a_question_is_shown_to_its_last_word() -> None:
+    asked = "Which of these names is meant? " * 250 + "Or none?"
+    assert asked in to_markdown(a_plan(replace(asking(), question=asked)))
+
+
+def test_questions_of_any_length_and_number_keep_the_view_readable() -> None:
+    text = to_markdown(a_plan(*(replace(asking(), ordinal=n, question="`x` " * 5000) for n in range(1, 101))))
+    assert len(text) < 6 * ROOM_FOR_QUESTIONS
+    # The first is whole; of the others there is enough to know them by, and it shows that there is more.
+    assert (text.count("waits for a person"), text.count("…\n")) == (100, 99)

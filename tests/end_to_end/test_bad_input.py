@@ -10,8 +10,9 @@ import httpx
 import pytest
 
 from domain.identity import plan_id
+from tests.end_to_end.installation import OWNER, Done
 from tests.end_to_end.plans import Box
-from tests.end_to_end.rig import OWNER, Done, Rig
+from tests.end_to_end.rig import Rig
 
 
 def one_sentence(done: Done, *words: str) -> None:

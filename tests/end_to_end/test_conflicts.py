@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from domain.identity import branch_of, plan_id, task_id
+from tests.end_to_end.installation import OWNER
 from tests.end_to_end.plans import PROVEN, REPOSITORY, Box, waits_for
-from tests.end_to_end.rig import OWNER, Rig
+from tests.end_to_end.rig import Rig
 
 
 def branch(slug: str, ordinal: int = 1) -> str:

@@ -10,8 +10,9 @@ import psutil
 import pytest
 
 from domain.identity import heartbeat_workflow_id, plan_id, plan_workflow_id, task_id, task_workflow_id
+from tests.end_to_end.installation import OWNER
 from tests.end_to_end.plans import PROVEN, REPOSITORY, Box
-from tests.end_to_end.rig import OWNER, Rig
+from tests.end_to_end.rig import Rig
 from tests.temporal_fixture import dev_server
 
 

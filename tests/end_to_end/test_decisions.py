@@ -8,8 +8,9 @@ import pytest
 
 from domain.identity import plan_id, task_id
 from forge.mirror import Mirror
+from tests.end_to_end.installation import OWNER
 from tests.end_to_end.plans import PROVEN, REPOSITORY, Box
-from tests.end_to_end.rig import OWNER, Rig
+from tests.end_to_end.rig import Rig
 
 
 def preserved(rig: Rig, slug: str, ordinal: int, path: str) -> list[str]:

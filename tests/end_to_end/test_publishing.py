@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from domain.identity import plan_id
+from tests.end_to_end.installation import OWNER
 from tests.end_to_end.plans import REPOSITORY, Box, document
-from tests.end_to_end.rig import OWNER, Rig
+from tests.end_to_end.rig import Rig
 
 STARTERS = 6
 

@@ -12,7 +12,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+import doors.serving
 import relay.__main__
+from relay.settings import RelaySettings
 from starter.local import ports
 
 ROOT = Path(__file__).parents[2]
@@ -47,8 +49,8 @@ def test_a_door_that_cannot_open_says_why(
 ) -> None:
     monkeypatch.setenv("WATCHBILL_STORE_URL", "sqlite:////proc/nowhere/store.db")
     # The test's own logs stay as they are.
-    monkeypatch.setattr(relay.__main__, "configure", lambda: None)
-    assert relay.__main__.main() == 1
+    monkeypatch.setattr(doors.serving, "configure", lambda: None)
+    assert doors.serving.serve_as("relay", RelaySettings, relay.__main__.serve) == 1
     line = capsys.readouterr().err
     assert line.startswith("watchbill relay: ")
     assert "/proc/nowhere" in line

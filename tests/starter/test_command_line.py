@@ -121,6 +121,67 @@ def test_an_owner_that_could_be_no_owner_is_refused(watchbill):
     assert "WATCHBILL_OWNER" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ({"WATCHBILL_TEMPORAL_ADDRESS": "foo:bar:baz"}, "WATCHBILL_TEMPORAL_ADDRESS is 'foo:bar:baz'; it should look"),
+        ({"WATCHBILL_TEMPORAL_ADDRESS": "", "TEMPORAL_ADDRESS": "http://x"}, "TEMPORAL_ADDRESS is 'http://x'; it sh"),
+        ({"TEMPORAL_PROFILE": "gone"}, "Temporal's own configuration cannot be read: Profile 'gone' not found"),
+        ({"WATCHBILL_HOME": "~nobody-of-this-name/x"}, "nobody of that name has a home here"),
+        ({"WATCHBILL_HOME": os.fsdecode(b"/tmp/\xff")}, "these settings are no UTF-8: WATCHBILL_HOME"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_one_sentence_with_its_name(watchbill, setting, sentence):
+    for arguments in (["status"], ["pause", "faster"]):
+        done = watchbill(*arguments, **setting)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (Exit.USAGE, "", 1)
+        assert sentence in done.stderr
+
+
+def test_a_store_that_is_none_is_one_sentence_that_shows_no_password(watchbill):
+    for arguments in (["report", "faster"], ["migrate"]):
+        done = watchbill(*arguments, WATCHBILL_STORE_URL="postgresql://ada:hunter2@db:port/shop")
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (Exit.USAGE, "", 1)
+        assert done.stderr.startswith("WATCHBILL_STORE_URL is no address of a store; it should look like")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["check", b"/tmp/\xff.md"], r"/tmp/\xff.md"),
+        (["answer", "faster#1", b"caf\xe9"], r"caf\xe9"),
+        (["up", "--stand-in", b"acme/shop=\xff"], r"acme/shop=\xff"),
+    ],
+)
+def test_an_argument_that_is_no_utf8_is_one_sentence(watchbill, arguments, named):
+    typed = [os.fsdecode(each) for each in arguments]
+    sentence = f"the argument '{named}' is no UTF-8; write it in UTF-8, or rename the file"
+    done = watchbill(*typed)
+    assert (done.returncode, done.stdout, done.stderr) == (Exit.USAGE, "", f"{sentence}\n")
+    assert json.loads(watchbill(*typed, "--json").stderr) == {"error": "usage", "message": sentence}
+
+
+def test_a_home_that_cannot_be_made_is_one_sentence(watchbill, write):
+    home = write("file", "") / "below"
+    for arguments in (["migrate"], ["relay"], ["worker"], ["up", "--stand-in", f"acme/shop={watchbill.folder}"]):
+        done = watchbill(*arguments, WATCHBILL_HOME=str(home))
+        assert done.returncode in {Exit.UNREACHABLE, 1}
+        assert done.stderr.count("\n") == 1
+        assert "not a directory" in done.stderr
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-", "> /dev/full"])
+def test_an_output_that_is_closed_or_full_is_no_fault_of_ours(watchbill, write, closed):
+    path = write("faster.md", plan("faster"))
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'"$0" -P -m starter check "$1" {closed}', sys.executable, str(path)],
+        capture_output=True, text=True, env=watchbill.environment, check=False,
+    )  # fmt: skip
+    full = closed == "> /dev/full"
+    assert done.returncode == (Exit.UNREACHABLE if full else Exit.DONE)
+    assert done.stderr == ("no space left on device\n" if full else "")
+
+
 def test_a_traceback_is_shown_only_to_who_asks_for_it(watchbill):
     assert "Traceback" not in watchbill("audit").stderr
     assert "Traceback" in watchbill("audit", WATCHBILL_DEBUG="1").stderr

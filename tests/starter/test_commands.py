@@ -140,6 +140,8 @@ def test_plans_are_listed_with_who_is_needed(installed):
             break
     assert row
     assert (row["state"], row["needs_person"]) == ("awaiting_confirmation", True)
+    assert (bool(row["in_temporal_since"]), row["published"]) == (True, "")
+    assert "in Temporal since" in installed("status").stdout
     assert installed("status", WATCHBILL_OWNER="somebody-else").stdout.startswith("somebody-else has no plans")
 
 

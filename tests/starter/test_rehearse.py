@@ -78,6 +78,12 @@ def test_what_cannot_be_rehearsed_is_one_sentence_and_starts_nothing(watchbill, 
     done = watchbill("rehearse", path, "--repository", shop / "nowhere")
     assert (done.returncode, done.stderr.count("\n")) == (Exit.NOT_FOUND, 1)
     assert "nowhere is no directory" in done.stderr
+    (shop.parent / "empty").mkdir()
+    done = watchbill("rehearse", path, "--repository", shop.parent / "empty")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (Exit.NOT_FOUND, "", 1)
+    done = watchbill("rehearse", path, "--repository", shop, "--owner", "Ada Lovelace")
+    assert (done.returncode, done.stdout) == (Exit.USAGE, "")
+    assert done.stderr == "--owner is 'Ada Lovelace'; use at most 40 of a-z, 0-9 and hyphens between them\n"
     faulty = write("faulty.md", plan("faster", slug="Nope"))
     assert watchbill("rehearse", faulty, "--repository", shop).returncode == Exit.FAULTS
 

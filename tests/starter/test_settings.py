@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pydantic_core import PydanticUndefined
 
-from domain.errors import Unavailable
+from domain.errors import Misconfigured, Unavailable
+from doors.temporal import DEFAULT_ADDRESS
 from relay.settings import RelaySettings
-from starter.exits import CommandFailed
 from starter.local.addresses import Addresses, Claim
-from starter.settings import DEFAULT_ADDRESS, load
+from starter.settings import load
 from webhooks.settings import WebhookSettings
 from worker.settings import WorkerSettings
 
@@ -97,7 +97,7 @@ def test_a_password_is_in_no_representation(tmp_path):
 
 @pytest.mark.parametrize("owner", ["Ada", "a b", "-", "x" * 41])
 def test_an_owner_is_spelt_like_a_slug(owner):
-    with pytest.raises(CommandFailed):
+    with pytest.raises(Misconfigured):
         load({"WATCHBILL_OWNER": owner})
 
 
@@ -107,6 +107,15 @@ def test_a_door_is_told_what_was_found_out(tmp_path):
     assert environment["WATCHBILL_SLOTS"] == "9"
     assert environment["WATCHBILL_TEMPORAL_ADDRESS"] == DEFAULT_ADDRESS
     assert environment["WATCHBILL_STORE_URL"] == told.store_url
+
+
+def test_the_doors_of_an_installation_are_not_led_to_another_temporal(tmp_path):
+    from starter.installing import installation
+
+    told = {"TEMPORAL_ADDRESS": "cloud.acme:7233", "TEMPORAL_API_KEY": "made-up", "WATCHBILL_SLOTS": "9"}
+    inherited = installation(load({"WATCHBILL_HOME": str(tmp_path), **told}), {"acme/shop": tmp_path}).environment
+    assert "WATCHBILL_SLOTS" in inherited
+    assert not [name for name in inherited if name.startswith("TEMPORAL_")]
 
 
 def test_every_setting_of_every_door_is_on_the_settings_page_and_nothing_else():

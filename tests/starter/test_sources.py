@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from domain.errors import NotFound
-from starter.sources import copy_of, uncommitted
+from domain.errors import NotFound, Unavailable
+from starter.sources import copy_of, require_source, uncommitted
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -76,11 +77,27 @@ def test_changes_that_no_commit_has_are_noticed(repository):
 
 
 def test_what_cannot_be_copied_is_one_clear_sentence(shop, tmp_path):
-    with pytest.raises(NotFound, match="is no directory"):
-        copy_of(tmp_path / "nowhere", tmp_path / "copy.git")
+    (tmp_path / "empty").mkdir()
     git(shop, "init", "--quiet")
-    with pytest.raises(NotFound, match="has no commit yet"):
+    faults = {tmp_path / "nowhere": "is no directory", tmp_path / "empty": "nothing in", shop: "has no commit yet"}
+    for number, (source, fault) in enumerate(faults.items()):
+        with pytest.raises(NotFound, match=fault):
+            require_source(source)
+        with pytest.raises(NotFound, match=fault):
+            copy_of(source, tmp_path / f"copy-{number}.git")
+
+
+def test_one_file_of_those_that_cannot_be_copied_is_told(shop, tmp_path):
+    for name in ("one", "two"):
+        os.mkfifo(shop / name)
+    with pytest.raises(Unavailable, match=r"shop/(one|two) cannot be copied: ") as refused:
         copy_of(shop, tmp_path / "copy.git")
+    assert "\n" not in str(refused.value)
+
+
+def test_what_can_be_copied_is_known_beforehand(shop, repository):
+    require_source(shop)
+    require_source(repository)
 
 
 def test_no_script_of_the_repository_runs_while_it_is_copied(repository, tmp_path):

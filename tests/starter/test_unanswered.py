@@ -77,7 +77,8 @@ def test_without_temporal_the_store_lists_the_plans_and_that_is_said(watchbill, 
     assert "This is what the store says" in done.stderr
     [line] = json.loads(watchbill("status", "--json", WATCHBILL_STORE_URL=published_graph).stdout)
     assert (line["state"], line["needs_person"]) == ("awaiting_confirmation", True)
-    assert datetime.fromisoformat(line["started"]).tzinfo is not None
+    assert datetime.fromisoformat(line["published"]).tzinfo is not None
+    assert line["in_temporal_since"] == ""
     nobodys = watchbill("status", WATCHBILL_STORE_URL=published_graph, WATCHBILL_OWNER="ada")
     assert nobodys.stdout.startswith("ada has no plans in the store")
 

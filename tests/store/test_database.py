@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from domain.errors import NotFound, Unavailable
+from domain.errors import Misconfigured, NotFound, Unavailable
 from store import database
 from store.database import Store, migrate, open_store
 from store.tables import tasks, watermarks
@@ -52,6 +52,43 @@ def test_a_server_that_does_not_answer_is_unavailable_and_its_password_is_not_sh
 
     assert caught.value.retryable
     assert "hunter2" not in str(caught.value)
+
+
+def test_a_server_that_does_not_answer_is_told_in_one_line() -> None:
+    for call in (open_store, migrate):
+        with pytest.raises(Unavailable, match="the store did not answer") as caught:
+            call("postgresql://ada@127.0.0.1:1/watchbill")
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "somewhere",
+        "sqlite://",
+        "sqlite:///",
+        "mysql://ada:hunter2@db/watchbill",
+        "sqlite+aiosqlite:////tmp/graph.db",
+        "postgresql://ada:hunter2@db:port/watchbill",
+        "postgresql://ada:hunter2@db/watchbill?nonsense=1",
+    ],
+)
+def test_what_is_no_address_of_a_store_is_refused_by_the_name_of_its_setting(url: str) -> None:
+    for call in (open_store, migrate):
+        with pytest.raises(Misconfigured, match=r"WATCHBILL_STORE_URL .* should look like sqlite:////var") as caught:
+            call(url)
+        assert "hunter2" not in str(caught.value)
+
+
+def test_a_store_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Unavailable, match=f"the store cannot be made: {tmp_path}/file/below: not a directory"):
+        migrate(f"sqlite:///{tmp_path}/file/below/graph.db")
+
+
+def test_a_file_that_is_no_store_or_cannot_hold_one_is_unavailable(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="the store did not answer"):
+        migrate(f"sqlite:///{tmp_path}")
 
 
 def test_an_open_store_does_not_show_its_password(postgres_url: str) -> None:

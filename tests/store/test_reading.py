@@ -18,6 +18,8 @@ from store.leases import Slot, grant_slot
 from store.plans import list_plans, load_plan, load_revision, plan_of_slug
 from store.receipts import head_of, receipts_of, seq_of_key
 from store.tasks import load_question, load_run, load_task, load_tasks, where_it_stands
+from store.views import plan_view, plans_in_list
+from tests.store.conftest import AT
 
 
 def test_a_plan_is_read_whole(store: Store, confirmed: Any) -> None:
@@ -72,6 +74,25 @@ def test_a_slug_that_two_owners_use_names_the_plans_it_could_be(store: Store, co
         assert plan_of_slug(connection, other).owner == "bob"
         assert [plan.id for plan in list_plans(connection)] == sorted([other, confirmed.plan])
         assert [plan.id for plan in list_plans(connection, "bob")] == [other]
+
+
+def test_an_owners_plans_are_listed_with_when_they_were_published_and_whether_they_wait(
+    store: Store, confirmed: Any
+) -> None:
+    publish = confirmed.publish()[0]
+    other = "other-00000000"
+    later = AT + timedelta(minutes=5)
+    confirmed.go(
+        store,
+        replace(publish, subject=other, chain=other, at=later, facts={**publish.facts, "slug": "other"}),
+    )
+    with store.read() as connection:
+        newest, oldest = plans_in_list(connection, confirmed.owner)
+        first = receipts_of(connection, confirmed.plan, limit=1)[0]
+        assert plans_in_list(connection, "nobody") == []
+        view = plan_view(connection, confirmed.plan)
+    assert (newest.plan_id, newest.published, newest.needs_person) == (other, later, True)
+    assert (oldest.plan_id, oldest.published, oldest.needs_person) == (confirmed.plan, first.at, view.needs_person)
 
 
 def test_a_task_is_read_with_its_plan(store: Store, confirmed: Any) -> None:

@@ -14,10 +14,12 @@ from pathlib import Path
 import httpx
 import pytest
 
+import doors.serving
 import webhooks.__main__
 from starter.local import ports
 from tests.activities.conftest import Graph
 from tests.webhooks.conftest import SECRET, Doorway, headers, pull_request
+from webhooks.settings import WebhookSettings
 
 ROOT = Path(__file__).parents[2]
 
@@ -82,11 +84,15 @@ def breaks_off(address: str, body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("told", "code", "said"),
     [
-        ({"WATCHBILL_WEBHOOK_SECRET_FILE": "/nowhere/secret"}, "/nowhere/secret"),
-        ({"WATCHBILL_STORE_URL": "sqlite:////proc/nowhere/store.db"}, "/proc/nowhere"),
-        ({}, "is empty; put the webhook's secret into it"),
+        ({"WATCHBILL_WEBHOOK_SECRET_FILE": "/nowhere/secret"}, 2, "/nowhere/secret"),
+        ({"WATCHBILL_STORE_URL": "sqlite:////proc/nowhere/store.db"}, 1, "/proc/nowhere"),
+        ({"WATCHBILL_STORE_URL": "postgresql://ada:hunter2@db:port/x"}, 2, "WATCHBILL_STORE_URL is no address"),
+        ({"WATCHBILL_TEMPORAL_ADDRESS": "foo:bar:baz"}, 2, "WATCHBILL_TEMPORAL_ADDRESS: it should look like"),
+        ({"TEMPORAL_PROFILE": "gone"}, 2, "Profile 'gone' not found"),
+        ({"WATCHBILL_WEBHOOKS_HOST": "host.invalid"}, 1, "cannot listen at host.invalid:8270"),
+        ({}, 2, "is empty; put the secret into it"),
     ],
 )
 def test_a_door_that_cannot_open_says_why(
@@ -94,9 +100,10 @@ def test_a_door_that_cannot_open_says_why(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     told: dict[str, str],
+    code: int,
     said: str,
 ) -> None:
-    (tmp_path / "secret").write_bytes(b"  \n")
+    (tmp_path / "secret").write_bytes(b"hunter2" if told else b"  \n")
     usual = {
         "WATCHBILL_STORE_URL": f"sqlite:///{tmp_path}/new.db",
         "WATCHBILL_WEBHOOK_SECRET_FILE": f"{tmp_path}/secret",
@@ -104,8 +111,10 @@ def test_a_door_that_cannot_open_says_why(
     for name, value in (usual | told).items():
         monkeypatch.setenv(name, value)
     # The test's own logs stay as they are.
-    monkeypatch.setattr(webhooks.__main__, "configure", lambda: None)
-    assert webhooks.__main__.main() == 1
+    monkeypatch.setattr(doors.serving, "configure", lambda: None)
+    assert doors.serving.serve_as("webhooks", WebhookSettings, webhooks.__main__.serve) == code
     line = capsys.readouterr().err
     assert line.startswith("watchbill webhooks: ")
     assert said in line
+    assert line.count("\n") == 1
+    assert "hunter2" not in line
