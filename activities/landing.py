@@ -8,6 +8,7 @@ from datetime import datetime
 
 from temporalio import activity
 
+from domain.confinement import sentence
 from domain.errors import NotFound
 from domain.identity import branch_of
 from domain.publication import FindRepository, MergeOrder
@@ -17,7 +18,7 @@ from forge import text
 from forge.port import Forge
 from signing.keys import Signer
 from signing.seals import Head, seal
-from store import dispatch, evidence, inbox, receipts, seals, tasks
+from store import dispatch, evidence, inbox, receipts, seals, tasks, views
 from store.database import Store
 
 
@@ -108,11 +109,12 @@ class Landing:
             task = tasks.load_task(connection, task_id, activity.info().scheduled_time)
             seen = evidence.evidence_of(connection, task_id=task_id)
             head = Head(task.plan_id, *receipts.head_of(connection, task.plan_id))
+            confinement = views.confinement_of(connection, plan_id=task.plan_id, task_id=task.id)
         token = seal(self.signer, head)
         with self.store.write() as connection:
             seals.keep_seal(connection, head.chain, head.seq, token)
         proof = [_row(one) for one in seen if one.commit_sha == task.head_sha]
-        chain = f"Receipt {head.seq} of plan `{head.chain}`, chain head `{head.hash}`. Runs are unconfined."
+        chain = f"Receipt {head.seq} of plan `{head.chain}`, chain head `{head.hash}`. {sentence(confinement)}"
         asked = f"{task.title}\n\n{task.body}"
         body = text.body(task_id=task.id, asked=asked, evidence=proof, chain=chain, seal=token)
         return task, text.title(task.title), body

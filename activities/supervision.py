@@ -16,9 +16,12 @@ from typing import Any
 from temporalio import activity
 
 from activities.commissions import Commissions
+from activities.policies import terms_in
+from domain.confinement import Confinement
 from domain.errors import NotFound, WatchbillError
 from domain.run import STATE_OF, EndKind, Role, RunEnd, RunFacts, RunState
 from domain.task import TaskFacts
+from runtimes.confiner import Confiner
 from runtimes.folder import Absent, Dead, Ended, Live, RunFolder
 from runtimes.port import Job, Runtime
 from store import runs, tasks
@@ -40,7 +43,7 @@ HEED = 1.0
 class Supervision:
     """`home` is this host's folder, `keeper` this worker; `agent_path` the PATH that runs are given.
 
-    `commissions` gives agents what they need and takes what they said.
+    `commissions` gives agents what they need and takes what they said; `confiner` keeps runs from the rest.
     """
 
     store: Store
@@ -50,6 +53,7 @@ class Supervision:
     agent_path: str
     incarnation: int
     commissions: Commissions
+    confiner: Confiner
 
     @activity.defn
     async def supervise(self, run_id: str) -> RunEnd:
@@ -99,7 +103,9 @@ class Supervision:
 
     def _spawn(self, folder: RunFolder, run: RunFacts, task: TaskFacts) -> None:
         """Spawning is the folder's to do once; here it is written down before it happens."""
-        if isinstance(folder.status(), Live | Ended):
+        status = folder.status()
+        # Nothing is written for an agent that has been here: it may have left links where we would write.
+        if isinstance(status, Live | Ended) or (isinstance(status, Dead) and status.begun):
             return
         job = Job(
             run_id=run.id,
@@ -114,10 +120,21 @@ class Supervision:
             path=self.agent_path,
         )
         now = datetime.now(UTC)
-        launch = self._runtime(run).launch(self.commissions.job(job, run, task, now))
+        job = self.commissions.job(job, run, task, now)
+        how = self._confinement(run, job)
+        launch = self._runtime(run).launch(self.confiner.job(job, how))
+        launch = self.confiner.confine(launch, job, how)
         with self.store.write() as connection:
-            runs.spawned(connection, run, self.keeper, now, self.incarnation)
+            runs.spawned(connection, run, self.keeper, how, now, self.incarnation)
         folder.spawn(launch, now + self.keeper.lease)
+
+    def _confinement(self, run: RunFacts, job: Job) -> Confinement:
+        """How the run is confined; what was written down of it once holds."""
+        if run.state is RunState.RUNNING:
+            return Confinement(run.confinement)
+        with self.store.read() as connection:
+            confine, network = terms_in(connection, run.plan_id)
+        return self.confiner.choose(confine, network, has_door=job.door is not None)
 
     def _heed(self, folder: RunFolder, run: RunFacts) -> None:
         """Stop the run if the graph wants it no more. A read, so that a cancel need not wait for a renewal."""

@@ -49,7 +49,7 @@ class Job:
     maker has it, `door` the only address they need. `memory` is the folder that their CLI keeps its
     sessions in, the same for every run of a task and role; `session` is the id of one in it that is to
     be gone on with, and empty for a run that begins afresh. `schema` is the JSON Schema of the result.
-    `policy` says what is refused.
+    `policy` says what is refused. `confined` says that the run will be, and its CLI need not see to it.
     """
 
     run_id: str
@@ -70,6 +70,23 @@ class Job:
     schema: Mapping[str, Any] | None = None
     door: Door | None = None
     policy: Policy = NOTHING_REFUSED
+    confined: bool = False
+
+
+@dataclass(frozen=True)
+class Passage:
+    """The one way out of a cell: whatever connects to `inside` in there is carried to `outside`. Host and port."""
+
+    inside: tuple[str, int]
+    outside: tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What confines a run: the command line in front of its own, and its way out, if it has one."""
+
+    argv: tuple[str, ...]
+    passage: Passage | None = None
 
 
 @dataclass(frozen=True)
@@ -83,6 +100,9 @@ class Launch:
     Where `stream` is set, standard output is lines of JSON that are kept apart from the rest, as
     RunFolder.stream gives them back: another `output_limit` bytes (room for two lines at least) and the
     first 64 KiB. Of a line longer than `line_limit` bytes only the start is kept.
+
+    `fixed` are files of ours among what the agent may write, that it may not write all the same where it is
+    confined. `cell` confines it.
     """
 
     run_id: str
@@ -96,6 +116,8 @@ class Launch:
     stdin: Path | None = None
     stream: bool = False
     line_limit: int = 1 << 20
+    fixed: tuple[Path, ...] = ()
+    cell: Cell | None = None
 
 
 @dataclass(frozen=True)

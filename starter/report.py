@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from domain.confinement import sentence
 from domain.lifecycle import Receipt
 from domain.plan import PlanEvent
 from domain.policy import UNPROVEN
@@ -195,7 +196,7 @@ def to_markdown(report: Report) -> str:
         f"# {_flat(report.title)}",
         "",
         f"**{report.state}**: " + (", ".join(f"{n} {state}" for state, n in report.counts.items()) or "no boxes"),
-        f"in `{report.repository}` on `{report.base}`, merge {report.merge}. Runs are {report.confinement}.",
+        f"in `{report.repository}` on `{report.base}`, merge {report.merge}. {sentence(report.confinement)}",
         "",
         "## What was asked",
         "",
