@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -168,6 +168,8 @@ class Supervision:
             raise WatchbillError(f"run {run.id} has no recorded end")
         verdict = self._runtime(run).judge(status.result, folder)
         verdict, asked = self.commissions.outcome(run, task.owner, verdict, datetime.now(UTC))
+        if run.role is Role.CHECK and verdict.exit_code and not verdict.reason and self._had_no_network(run):
+            verdict = replace(verdict, reason="it had no network")
         end = RunEnd(
             run.id,
             STATE_OF[verdict.outcome],
@@ -180,6 +182,10 @@ class Supervision:
             verdict.session,
         )
         return self._record(folder, run, task, end)
+
+    def _had_no_network(self, run: RunFacts) -> bool:
+        with self.store.read() as connection:
+            return tasks.load_run(connection, run.id).confinement == Confinement.CONFINED
 
     def _record(self, folder: RunFolder, run: RunFacts, task: TaskFacts, end: RunEnd) -> RunEnd:
         told = (*folder.events(), *folder.uses())

@@ -214,11 +214,13 @@ async def test_a_check_has_the_network_that_its_plan_gives_it(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"/dev/tcp/127.0.0.1/{server.getsockname()[1]}"
-        script = f"bash -c 'exec 3<> {address}' && echo reached || true"
+        script = f"bash -c 'exec 3<> {address}' && echo reached || exit 5"
         run = begin(graph, home, script, Role.CHECK, network=network)
         end = await graph.call(confined(supervision, Confine.AUTO).supervise, run.id)
     assert graph.run(run.id).confinement == how
-    assert end.tail.endswith("reached\n") is (network == "open")
+    reached = network == "open"
+    assert end.tail.endswith("reached\n") is reached
+    assert (end.exit_code, end.reason) == ((0, "") if reached else (5, "it had no network"))
 
 
 @needs_sandbox
