@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -103,7 +102,3 @@ def serving() -> Iterator[Relay]:
     server.go_on.set()
     server.shutdown()
     server.server_close()
-
-
-def user() -> int:
-    return os.getuid()
