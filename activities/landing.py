@@ -11,6 +11,7 @@ from temporalio import activity
 from activities.redaction import publishable
 from domain.agents import AGENTS
 from domain.brief import summary_in
+from domain.confinement import sentence
 from domain.errors import NotFound
 from domain.identity import branch_of
 from domain.publication import FindRepository, MergeOrder
@@ -20,7 +21,7 @@ from forge import text
 from forge.port import Forge
 from signing.keys import Signer
 from signing.seals import Head, seal
-from store import dispatch, evidence, inbox, receipts, seals, tasks, words
+from store import dispatch, evidence, inbox, receipts, seals, tasks, views, words
 from store.database import Store
 
 
@@ -112,11 +113,12 @@ class Landing:
             seen = evidence.evidence_of(connection, task_id=task_id)
             result = words.last_result(connection, task_id) if task.runtime in AGENTS else None
             head = Head(task.plan_id, *receipts.head_of(connection, task.plan_id))
+            confinement = views.confinement_of(connection, plan_id=task.plan_id, task_id=task.id)
         token = seal(self.signer, head)
         with self.store.write() as connection:
             seals.keep_seal(connection, head.chain, head.seq, token)
         proof = [_row(one) for one in seen if one.commit_sha == task.head_sha]
-        chain = f"Receipt {head.seq} of plan `{head.chain}`, chain head `{head.hash}`. Runs are unconfined."
+        chain = f"Receipt {head.seq} of plan `{head.chain}`, chain head `{head.hash}`. {sentence(confinement)}"
         asked = f"{task.title}\n\n{task.body}"
         said = publishable(summary_in(result.body)) if result else ""
         body = text.body(task_id=task.id, asked=asked, said=said, evidence=proof, chain=chain, seal=token)

@@ -6,10 +6,18 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
+from domain.confinement import Confine, Network
 from domain.document import parse
+from domain.plan import PlanSpec
 from domain.rules import Policy, both
 from runtimes.owner_policy import owner_policy
 from store.plans import load_plan, load_revision
+
+
+def terms_in(connection: Connection, plan_id: str) -> tuple[Confine, Network]:
+    """How the plan's runs are to be confined, and what its checks and scripts reach, as the confirmed text says."""
+    plan = _confirmed(connection, plan_id)
+    return plan.confine, plan.network
 
 
 def policy_in(connection: Connection, plan_id: str, home: Path) -> Policy:
@@ -17,6 +25,10 @@ def policy_in(connection: Connection, plan_id: str, home: Path) -> Policy:
 
     Raises WatchbillError for an owner's file that cannot be read: then nothing is allowed.
     """
+    return both(_confirmed(connection, plan_id).policy, owner_policy(home))
+
+
+def _confirmed(connection: Connection, plan_id: str) -> PlanSpec:
     plan = load_plan(connection, plan_id)
     revision = load_revision(connection, plan.id, plan.revision)
-    return both(parse(revision.text, file_name=f"{plan.slug}.md").policy, owner_policy(home))
+    return parse(revision.text, file_name=f"{plan.slug}.md")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,15 @@ from typing import Any
 from temporalio import activity
 
 from activities.commissions import Commissions
+from activities.policies import terms_in
 from activities.redaction import showable
 from activities.screens import EVERY, Camera
 from domain.agents import AGENTS
+from domain.confinement import Confinement
 from domain.errors import NotFound, WatchbillError
 from domain.run import STATE_OF, EndKind, Role, RunEnd, RunFacts, RunState
 from domain.task import TaskFacts
+from runtimes.confiner import Confiner
 from runtimes.folder import Absent, Dead, Ended, Live, RunFolder
 from runtimes.port import Job, Runtime
 from runtimes.screen import BESIDE
@@ -45,7 +48,7 @@ HEED = 1.0
 class Supervision:
     """`home` is this host's folder, `keeper` this worker; `agent_path` the PATH that runs are given.
 
-    `commissions` gives agents what they need and takes what they said.
+    `commissions` gives agents what they need and takes what they said; `confiner` keeps runs from the rest.
     """
 
     store: Store
@@ -55,6 +58,7 @@ class Supervision:
     agent_path: str
     incarnation: int
     commissions: Commissions
+    confiner: Confiner
 
     @activity.defn
     async def supervise(self, run_id: str) -> RunEnd:
@@ -114,7 +118,9 @@ class Supervision:
 
     def _spawn(self, folder: RunFolder, run: RunFacts, task: TaskFacts) -> bool:
         """Spawning is the folder's to do once; here it is written down before it happens. Whether it was ours to do."""
-        if isinstance(folder.status(), Live | Ended):
+        status = folder.status()
+        # Nothing is written for an agent that has been here: it may have left links where we would write.
+        if isinstance(status, Live | Ended) or (isinstance(status, Dead) and status.begun):
             return False
         job = Job(
             run_id=run.id,
@@ -129,11 +135,22 @@ class Supervision:
             path=self.agent_path,
         )
         now = datetime.now(UTC)
-        launch = self._runtime(run).launch(self.commissions.job(job, run, task, now))
+        job = self.commissions.job(job, run, task, now)
+        how = self._confinement(run, job)
+        launch = self._runtime(run).launch(self.confiner.job(job, how))
+        launch = self.confiner.confine(launch, job, how)
         with self.store.write() as connection:
-            runs.spawned(connection, run, self.keeper, now, self.incarnation)
+            runs.spawned(connection, run, self.keeper, how, now, self.incarnation)
         folder.spawn(launch, now + self.keeper.lease)
         return True
+
+    def _confinement(self, run: RunFacts, job: Job) -> Confinement:
+        """How the run is confined; what was written down of it once holds."""
+        if run.state is RunState.RUNNING:
+            return Confinement(run.confinement)
+        with self.store.read() as connection:
+            confine, network = terms_in(connection, run.plan_id)
+        return self.confiner.choose(confine, network, has_door=job.door is not None)
 
     def _heed(self, folder: RunFolder, run: RunFacts) -> None:
         """Stop the run if the graph wants it no more. A read, so that a cancel need not wait for a renewal."""
@@ -167,6 +184,8 @@ class Supervision:
             raise WatchbillError(f"run {run.id} has no recorded end")
         verdict = self._runtime(run).judge(status.result, folder)
         verdict, asked = self.commissions.outcome(run, task.owner, verdict, datetime.now(UTC))
+        if run.role is Role.CHECK and verdict.exit_code and not verdict.reason and self._had_no_network(run):
+            verdict = replace(verdict, reason="it had no network")
         end = RunEnd(
             run.id,
             STATE_OF[verdict.outcome],
@@ -179,6 +198,10 @@ class Supervision:
             verdict.session,
         )
         return self._record(folder, run, task, end, camera.last())
+
+    def _had_no_network(self, run: RunFacts) -> bool:
+        with self.store.read() as connection:
+            return tasks.load_run(connection, run.id).confinement == Confinement.CONFINED
 
     def _record(
         self, folder: RunFolder, run: RunFacts, task: TaskFacts, end: RunEnd, screen: str | None = None

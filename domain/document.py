@@ -13,6 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from domain.agents import AGENTS, RUNTIMES, model_of
 from domain.attributes import Attributes, split_attributes
 from domain.budget import format_usd
+from domain.confinement import Confine, Network
 from domain.errors import Fault, InvalidPlan
 from domain.front_matter import INVISIBLE, MAX_TITLE, FrontMatter, read_front_matter
 from domain.identity import digest, slugify
@@ -79,6 +80,8 @@ def _read(text: str | bytes, file_name: str) -> tuple[PlanSpec | None, tuple[Tas
         paths=front.paths,
         merge=front.merge,
         policy=Policy(front.refuse_tools, front.refuse_commands, front.refuse_paths),
+        confine=front.confine,
+        network=front.network,
     )
     return plan, tasks, ()
 
@@ -248,6 +251,8 @@ def _check_front_matter(front: FrontMatter, faults: _Faults) -> None:
         faults.add(lines["reviewers"], "this version runs no reviewers yet; remove `reviewers`")
     if front.merge is MergePolicy.WHEN_PROVEN and front.complete and "checks" not in lines:
         faults.add(lines["merge"], "merge: when-proven needs `checks`; nothing else would prove anything")
+    if front.confine is Confine.REQUIRED and front.network is Network.OPEN:
+        faults.add(lines["network"], "network: open is no confinement, and `confine` requires it; remove one of them")
 
 
 def _check_runtime(line: int, runtime: str, faults: _Faults) -> None:

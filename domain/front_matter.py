@@ -15,6 +15,7 @@ from typing import Any
 
 from domain.attributes import duration, word
 from domain.budget import parse_usd
+from domain.confinement import Confine, Network
 from domain.errors import Fault
 from domain.flat_yaml import Entry, Unreadable, Value, read_entries
 from domain.identity import SLUG
@@ -55,6 +56,8 @@ class FrontMatter:
     refuse_paths: tuple[str, ...] = ()
     merge: MergePolicy = MergePolicy.BY_HAND
     timeout: int = 3600
+    confine: Confine = Confine.AUTO
+    network: Network = Network.NONE
     lines: Mapping[str, int] = field(default_factory=dict)
     complete: bool = True
 
@@ -176,6 +179,20 @@ def _merge(value: Value) -> MergePolicy:
     return MergePolicy(text)
 
 
+def _confine(value: Value) -> Confine:
+    text = _text(value)
+    if text != Confine.REQUIRED:
+        raise ValueError(f"{text!r} is not {Confine.REQUIRED}; whether a run may be unconfined is the worker's to say")
+    return Confine.REQUIRED
+
+
+def _network(value: Value) -> Network:
+    text = _text(value)
+    if text not in list(Network):
+        raise ValueError(f"{text!r} is not one of {', '.join(Network)}")
+    return Network(text)
+
+
 def _patterns(rule: str) -> Callable[[Value], tuple[str, ...]]:
     def read(value: Value) -> tuple[str, ...]:
         patterns = _texts(value)
@@ -205,4 +222,6 @@ _READERS: dict[str, Callable[[Value], object]] = {
     "refuse_paths": _patterns("paths"),
     "merge": _merge,
     "timeout": lambda value: duration(_text(value)),
+    "confine": _confine,
+    "network": _network,
 }

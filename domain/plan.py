@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from domain.confinement import Confine, Network
 from domain.lifecycle import Lifecycle, table
 from domain.rules import NOTHING_REFUSED, Policy
 
@@ -109,7 +110,8 @@ class TaskSpec:
 class PlanSpec:
     """A document that parsed without a fault. `spec` is its prose, `digest` names its exact text.
 
-    `policy` is what the plan refuses; its owner's own policy comes on top of it.
+    `policy` is what the plan refuses; its owner's own policy comes on top of it. `confine` can only ask
+    for more than the worker does; `network` is what checks and scripts reach.
     """
 
     slug: str
@@ -127,3 +129,5 @@ class PlanSpec:
     paths: tuple[str, ...] = ()
     merge: MergePolicy = MergePolicy.BY_HAND
     policy: Policy = NOTHING_REFUSED
+    confine: Confine = Confine.AUTO
+    network: Network = Network.NONE

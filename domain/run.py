@@ -79,6 +79,7 @@ class RunFacts:
     `model` is the name of the model it uses, empty without one; `outcome` what it amounted to, empty while
     it lives; `session` the id under which its CLI remembers it, `asked` what it asked a person.
     `exit_code` is the process's exit status, negative for a signal, None while unknown.
+    `confinement` is a Confinement, empty until the run's process begins.
     `ordinal` counts the check commands of a plan from 1; it is 0 for an author. `started_at` is ISO 8601.
     """
 
@@ -103,6 +104,7 @@ class RunFacts:
     outcome: str = ""
     session: str = ""
     asked: str = ""
+    confinement: str = "unconfined"
 
     @property
     def live(self) -> bool:

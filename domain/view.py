@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from domain.confinement import sentence
 from domain.plan import MergePolicy
 from domain.policy import UNPROVEN
 from domain.task import TaskState
@@ -58,6 +59,7 @@ class PlanView:
 
     `story` is the tail of what happened; `story_starts_at` is the seq of the first receipt that it may
     tell of, so that a reader whose cursor is older knows that lines are missing. `head` is the receipt chain's hash.
+    `confinement` is what the plan's runs were, as `domain.confinement.of_runs` puts it.
     """
 
     plan_id: str
@@ -145,7 +147,7 @@ def to_markdown(plan: PlanView) -> str:
             name = f" (`{task.question_id}`)" if task.question_id else ""
             lines.append(f"  - waits for a person{name}: {_plain(waits, max(room, _SHORT))}")
             room -= len(waits)
-    lines += ["", f"Runs are {plan.confinement}. Chain {plan.seq}:`{plan.head[:16]}`."]
+    lines += ["", f"{sentence(plan.confinement)} Chain {plan.seq}:`{plan.head[:16]}`."]
     return "\n".join(lines)
 
 

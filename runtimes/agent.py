@@ -19,7 +19,8 @@ from typing import Any
 
 from domain.errors import NotFound, WatchbillError
 from domain.run import EndKind, Outcome
-from runtimes.folder import RunFolder
+from runtimes.files import read_left
+from runtimes.folder import MOST_EVENTS, RunFolder
 from runtimes.hooks import EVENTS_FILE, HookFiles, compile_policy
 from runtimes.port import Door, Installed, Job, RunResult, Verdict
 from runtimes.shell import private_environment, unfinished
@@ -172,12 +173,8 @@ def refused_at_last(folder: RunFolder) -> str:
 
     An agent that has handed in its result was kept from nothing that mattered.
     """
-    try:
-        lines = (folder.path / EVENTS_FILE).read_bytes().splitlines()
-    except OSError:
-        return ""
     why = ""
-    for line in lines:
+    for line in read_left(str(folder.path / EVENTS_FILE), MOST_EVENTS).splitlines():
         try:
             event = json.loads(line)
             kind, tool = event["event"], str(event.get("tool", ""))

@@ -43,7 +43,8 @@ class Codex:
         setting = agent.set_up(job, self.name)
         resumed = _remembers(setting.memory, job.session)
         agent.put_teller(setting.path("codex-key"), setting.token)
-        agent.put(setting.memory / "config.toml", _configuration(setting))
+        configuration = setting.memory / "config.toml"
+        agent.put(configuration, _configuration(setting))
         arguments = ["--json", "--strict-config", "--skip-git-repo-check", *setting.policy.arguments]
         if job.schema and not setting.door.mcp:
             schema = setting.path(_SCHEMA)
@@ -59,6 +60,7 @@ class Codex:
             output_limit=agent.OUTPUT_LIMIT,
             stdin=agent.put_prompt(setting, resumed=resumed),
             stream=True,
+            fixed=(configuration,),
         )
 
     def judge(self, result: RunResult, folder: RunFolder) -> Verdict:
@@ -82,7 +84,8 @@ def _configuration(setting: agent.Setting) -> str:
             "model": job.model,
             "model_provider": "watchbill",
             "approval_policy": "never",
-            "sandbox_mode": "workspace-write",
+            # Within a cell its own sandbox cannot be made, and would have nothing to add.
+            "sandbox_mode": "danger-full-access" if job.confined else "workspace-write",
             "web_search": "disabled",
             "check_for_update_on_startup": False,
         },

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_KIND, _PLAIN_FILE = 0o170000, 0o100000
+
+
 class _Dialect:
     """What the scanner asks of its caller: strict JSON, plain Python values."""
 
@@ -47,6 +50,19 @@ def read_object(path: str) -> dict[str, Any] | None:
     Files here are replaced whole, so one without an object is what a power cut left: no file.
     """
     return decode(read_bytes(path) or b"")
+
+
+def read_left(path: str, limit: int) -> bytes:
+    """The first bytes of a file that an agent may have put there: nothing unless it is a plain file, and no link.
+
+    A link would have us read what is not the agent's, and a named pipe would never let us go.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return b""
+    with open(descriptor, "rb") as file:
+        return file.read(limit) if os.fstat(descriptor).st_mode & _KIND == _PLAIN_FILE else b""
 
 
 def decode(data: bytes) -> dict[str, Any] | None:

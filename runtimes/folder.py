@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 from domain.errors import WatchbillError
 from domain.identity import digest
 from domain.run import EndKind
-from runtimes.files import read_object, write_object
+from runtimes.files import read_left, read_object, write_object
 from runtimes.hooks import EVENTS_FILE
 from runtimes.lock import lock_held, take_lock
-from runtimes.port import COLUMNS, ROWS, Launch, RunResult
+from runtimes.port import COLUMNS, ROWS, Cell, Launch, RunResult
 from runtimes.processes import MARKER, bearers, boot_id, end_all, with_survivors
 from runtimes.segments import read_tail
 from runtimes.stream import Stream
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 
 _SUPERVISE = Path(__file__).with_name("supervise.py")
 _LOG_LIMIT = 1 << 16
+
+MOST_EVENTS = 4 << 20
+"""Bytes of a file of events that are read; what writes them keeps to less."""
+
 _CONTEXT = 1024
 
 
@@ -171,10 +175,7 @@ class RunFolder:
         return self._events_in(EVENTS_FILE, 0)
 
     def _events_in(self, name: str, after: int) -> list[dict[str, Any]]:
-        try:
-            lines = (self.path / name).read_bytes().split(b"\n")[:-1]
-        except FileNotFoundError:
-            return []
+        lines = read_left(self._file(name), MOST_EVENTS).split(b"\n")[:-1]
         found = []
         for seq, line in enumerate(lines[after:], after + 1):
             try:
@@ -214,6 +215,7 @@ class RunFolder:
             "line_limit": launch.line_limit,
             "pty": (ROWS, COLUMNS) if launch.pty else (),
             "grace": launch.grace,
+            "cell": _cell(launch.cell) if launch.cell else None,
         }
 
     def _marker(self, run_id: str) -> str:
@@ -269,6 +271,15 @@ class RunFolder:
             "truncated": (self.path / "output.1").exists(),
             "leftovers": len(ended),
         }
+
+
+def _cell(cell: Cell) -> dict[str, Any]:
+    passage = cell.passage
+    return {
+        "argv": cell.argv,
+        "inside": passage.inside if passage else None,
+        "outside": passage.outside if passage else None,
+    }
 
 
 def parse_result(found: dict[str, Any]) -> RunResult | None:

@@ -20,8 +20,11 @@ from runtimes.port import Job
 
 POLICY_FILE = "policy.json"
 BRIEF_FILE = "brief.md"
-EVENTS_FILE = "hook-events.jsonl"
-RESULT_FILE = "result-submitted"
+TOLD = "told"
+"""The folder within a run's that the hook writes to. The rest of it no confined agent can change."""
+
+EVENTS_FILE = f"{TOLD}/hook-events.jsonl"
+RESULT_FILE = f"{TOLD}/result-submitted"
 """Stands in the run's folder once a result was handed in or a person was asked: by the hook that sees the
 tool succeed, or by whoever else knows."""
 
@@ -91,7 +94,7 @@ def _common_files(job: Job) -> dict[Path, str]:
         "events": str(job.folder / EVENTS_FILE),
         "brief": str(job.folder / BRIEF_FILE) if job.brief else "",
         "result": str(job.folder / RESULT_FILE) if asked_for else "",
-        "stops": str(job.folder / "stops-refused"),
+        "stops": str(job.folder / TOLD / "stops-refused"),
     }
     brief = {job.folder / BRIEF_FILE: job.brief} if job.brief else {}
     return {job.folder / POLICY_FILE: json.dumps(policy), **brief}

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGCHLD = 1, 2, 9, 15, 17
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 _SIG_SETMASK = 2
 _SFD_CLOEXEC = 0o2000000
@@ -41,6 +42,11 @@ def adopt_orphans() -> None:
 def die_with_parent() -> None:
     """Be killed by the kernel when the parent dies; the caller then checks that it has not yet."""
     _call("prctl", _PR_SET_PDEATHSIG, ctypes.c_ulong(SIGKILL))
+
+
+def hide_memory() -> None:
+    """Let no process of the same user look into this one or steer it, unless it may do so to any."""
+    _call("prctl", _PR_SET_DUMPABLE, ctypes.c_ulong(0))
 
 
 def signals_as_file(signals: Iterable[int]) -> int:

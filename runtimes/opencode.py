@@ -118,8 +118,9 @@ def _api_of(model: str, door: Door) -> tuple[str, str]:
 
 
 def _remembers(memory: Path, session: str) -> bool:
-    database = memory / "data" / "opencode" / "opencode.db"
-    if not agent.is_id(session) or not database.exists():
+    database = memory.resolve() / "data" / "opencode" / "opencode.db"
+    # An agent may have left a link there, or something that cannot be read to its end.
+    if not agent.is_id(session) or not database.is_file() or database.resolve() != database:
         return False
     try:
         with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:

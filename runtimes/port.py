@@ -53,7 +53,7 @@ class Job:
     maker has it, `door` the only address they need. `memory` is the folder that their CLI keeps its
     sessions in, the same for every run of a task and role; `session` is the id of one in it that is to
     be gone on with, and empty for a run that begins afresh. `schema` is the JSON Schema of the result.
-    `policy` says what is refused.
+    `policy` says what is refused. `confined` says that the run will be, and its CLI need not see to it.
     """
 
     run_id: str
@@ -74,6 +74,23 @@ class Job:
     schema: Mapping[str, Any] | None = None
     door: Door | None = None
     policy: Policy = NOTHING_REFUSED
+    confined: bool = False
+
+
+@dataclass(frozen=True)
+class Passage:
+    """The one way out of a cell: whatever connects to `inside` in there is carried to `outside`. Host and port."""
+
+    inside: tuple[str, int]
+    outside: tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What confines a run: the command line in front of its own, and its way out, if it has one."""
+
+    argv: tuple[str, ...]
+    passage: Passage | None = None
 
 
 @dataclass(frozen=True)
@@ -91,6 +108,9 @@ class Launch:
     Where `pty` is set, the agent has a terminal of 40 rows and 120 columns, at which nobody types: it is its
     controlling terminal, and its input unless `stdin` names a file. What it draws is its output; it has no
     stream then. `TERM` is `linux` unless `env` has another.
+
+    `fixed` are files of ours among what the agent may write, that it may not write all the same where it is
+    confined. `cell` confines it.
     """
 
     run_id: str
@@ -105,6 +125,8 @@ class Launch:
     stream: bool = False
     line_limit: int = 1 << 20
     pty: bool = False
+    fixed: tuple[Path, ...] = ()
+    cell: Cell | None = None
 
 
 @dataclass(frozen=True)

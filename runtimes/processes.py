@@ -60,8 +60,10 @@ def bearers(marker: str) -> set[Process]:
     return _bearers(marker, _table(), since=0)
 
 
-def members(marker: str) -> set[Process]:
+def members(marker: str, *, but: int = 0) -> set[Process]:
     """Every process below this one, a zombie too, and every bearer that is no older than this one.
+
+    Without the process `but` and its children: those that keep a cell, and are not in it.
 
     A subreaper that collects its dead children first can rely on an empty answer: while it has
     descendants it has a child, which nobody else can remove.
@@ -71,6 +73,8 @@ def members(marker: str) -> set[Process]:
     while more := {pid for pid, row in rows.items() if row.parent in below} - below:
         below |= more
     own = _stat(os.getpid())
+    if but:
+        rows = {pid: row for pid, row in rows.items() if but not in (pid, row.parent)}
     return {(pid, rows[pid].started) for pid in below if pid in rows} | _bearers(
         marker, rows, since=own.started if own else 0
     )

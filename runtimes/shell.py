@@ -10,6 +10,7 @@ from domain.errors import WatchbillError
 from domain.run import EndKind, Outcome
 from domain.script import shell_block
 from runtimes.folder import RunFolder
+from runtimes.hooks import TOLD
 from runtimes.port import Installed, Job, Launch, RunResult, Verdict
 from runtimes.scenes import Scene
 
@@ -82,7 +83,7 @@ def unfinished(result: RunResult) -> Verdict:
 def private_environment(job: Job) -> dict[str, str]:
     """Make the run's private directories and note, and answer the environment that names them."""
     home, scratch, note = (job.folder / name for name in ("home", "tmp", "note"))
-    for directory in (job.folder, home, scratch):
+    for directory in (job.folder, home, scratch, job.folder / TOLD):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     note.write_text(job.note)
     return {

@@ -17,14 +17,16 @@ import select
 import time
 
 from runtimes import linux
+from runtimes.becoming import become_agent
 from runtimes.files import append_object, read_object, write_object
-from runtimes.processes import MARKER, bearers, boot_id, brand, end_all, identify, members, with_survivors
+from runtimes.processes import MARKER, bearers, boot_id, end_all, identify, members, with_survivors
 from runtimes.segments import Segments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import Any
 
+    from runtimes.cell import Cell
     from runtimes.lines import Lines
     from runtimes.processes import Process
 
@@ -34,7 +36,8 @@ TICK_SECONDS = 0.2
 _CHUNK = 1 << 16
 _CHUNKS_LEFT = 32
 _TOLD_TO_END = (linux.SIGHUP, linux.SIGINT, linux.SIGTERM)
-_CANNOT_RUN, _NOT_FOUND = 126, 127
+_CELL_SECONDS = 1.0
+"""How long those that keep a cell have to tell of its end."""
 
 
 def supervise(folder: str, lock: int) -> None:
@@ -54,11 +57,13 @@ class Supervisor:
         self.marker: str = spec["env"][MARKER]
         self.output = Segments(folder, spec["output_limit"])
         self.stream = open_stream(folder, spec) if spec["stream"] else None
+        self.cell = open_cell(spec) if spec["cell"] else None
         self.pipes: dict[int, Segments | Lines] = {}
         self.poll = select.poll()
         self.signals = -1
         self.agent = 0
         self.exit_code: int | None = None
+        self.fault = ""
         self.told_to_end = 0
         self.lease = self.next_look = 0.0
         self.started_at = time.time()
@@ -74,10 +79,24 @@ class Supervisor:
             self.finish("never_started", f"this machine cannot own the processes of a run: {error}")
             return
         kind, reason = self.cause() or self.start() or self.watch()
+        inmates = self.empty_cell() if self.cell else 0
         ended, left = end_all(self.members, grace=self.spec["grace"], wait=self.pass_time)
         self.drain()
         leftovers = [pid for pid, _ in earlier | ended if pid != self.agent]
-        self.finish(kind, with_survivors(reason, left), leftovers=len(leftovers))
+        self.finish(kind, with_survivors(reason, left), leftovers=inmates or len(leftovers))
+
+    def empty_cell(self) -> int:
+        """End what is in the cell while those that keep it still live, who would take all with them at once.
+
+        Answers how many of the agent's processes outlived it or were ended beside it.
+        """
+        ended: set[Process] = set()
+        until = now() + self.spec["grace"] + _CELL_SECONDS
+        while self.agent and self.exit_code is None and now() < until:
+            ended |= end_all(self.inmates, grace=self.spec["grace"], wait=self.pass_time)[0]
+            self.turn(TICK_SECONDS)
+        told = self.cell.leftovers if self.cell else 0
+        return max(told, len(ended) - 1)
 
     def start(self) -> tuple[str, str] | None:
         """Start the agent; what kept it from starting, if anything did."""
@@ -89,7 +108,9 @@ class Supervisor:
         self.agent = os.fork()
         if self.agent == 0:
             os.close(opener)
-            become_agent(self.spec, parent, (agents_output, agents_errors), gate, teller)
+            become_agent(self.spec, self.cell, parent, (agents_output, agents_errors), gate, teller)
+        if self.cell:
+            self.cell.begin()
         for descriptor in {agents_output, agents_errors}:
             os.close(descriptor)
         os.close(teller)
@@ -136,7 +157,7 @@ class Supervisor:
             self.turn(TICK_SECONDS)
         if self.exit_code < 0:
             return "killed", f"ended by {linux.signal_name(-self.exit_code)}, which was not ours"
-        return "exited", ""
+        return "exited", self.fault
 
     def cause(self) -> tuple[str, str] | None:
         """Why the agent may not go on, if so."""
@@ -161,6 +182,11 @@ class Supervisor:
         """All that is left of the run."""
         self.reap()
         return members(self.marker)
+
+    def inmates(self) -> set[Process]:
+        """All of the run but those that keep its cell."""
+        self.reap()
+        return set() if self.exit_code is not None else members(self.marker, but=self.agent)
 
     def pass_time(self, seconds: float) -> None:
         """Wait, but no longer than until a process ends, and go on reading output meanwhile."""
@@ -198,6 +224,8 @@ class Supervisor:
             any_ended = True
             if pid == self.agent:
                 self.exit_code = os.waitstatus_to_exitcode(status)
+                if self.cell:
+                    self.exit_code, self.fault = self.cell.end(self.exit_code)
 
     def pump(self, pipe: int) -> bool:
         """Move one chunk of output to the disk; whether there may be more at once."""
@@ -262,38 +290,10 @@ def open_stream(folder: str, spec: dict[str, Any]) -> Lines:
     return Lines(folder, spec["output_limit"], spec["line_limit"])
 
 
-def become_agent(spec: dict[str, Any], parent: int, outputs: tuple[int, int], gate: int, teller: int) -> NoReturn:
-    """Turn this fresh child into the agent: its own session, its own environment, nothing of ours.
+def open_cell(spec: dict[str, Any]) -> Cell:
+    from runtimes.cell import Cell
 
-    Its standard output and standard error are `outputs`, which are one where it has a terminal; it reads a
-    file, or its terminal, or nothing. Waits at the gate first; when that closes unopened, or the parent is
-    another, the supervisor died.
-    What goes wrong is told through `teller`, which an exec that succeeds closes.
-    """
-    code = _CANNOT_RUN
-    try:
-        linux.die_with_parent()
-        if os.getppid() != parent or not os.read(gate, 1):
-            os._exit(code)
-        os.setsid()
-        if spec["pty"]:
-            os.login_tty(outputs[0])
-        else:
-            os.dup2(outputs[0], 1)
-            os.dup2(outputs[1], 2)
-        if spec["stdin"] or not spec["pty"]:
-            os.dup2(os.open(spec["stdin"] or os.devnull, os.O_RDONLY), 0)
-        brand(spec["env"][MARKER])
-        os.umask(0o022)
-        linux.reset_signals()
-        os.chdir(spec["cwd"])
-        if not os.path.exists(spec["program"]):
-            code = _NOT_FOUND
-        os.execve(spec["program"], spec["argv"], spec["env"])
-    except (OSError, ValueError) as error:
-        os.write(teller, f"the command could not be run: {error}".encode(errors="replace"))
-    finally:
-        os._exit(code)
+    return Cell(spec)
 
 
 def read_lease(folder: str) -> float:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from domain.confinement import Confine
 from domain.errors import Misconfigured, NotFound, Unavailable
+from runtimes.sandbox import Sandbox, find_sandbox
 from starter import graph
 from starter import settings as settings_
 from starter.client import Temporal
@@ -62,7 +64,7 @@ async def examine(settings: Settings) -> list[Finding]:
         temporal_program(settings.home),
         home(settings.home),
         up(settings.home),
-        sandbox(),
+        sandbox(settings.environment.get("WATCHBILL_CONFINE", "")),
     ]
     temporal_, store_, agents_ = await asyncio.gather(
         temporal(settings), asyncio.to_thread(store, settings), agents(settings)
@@ -115,10 +117,16 @@ def up(folder: Path) -> Finding:
     return Finding("watchbill up", Level.OK, f"process {found.pid}; Temporal's UI at {found.ui}")
 
 
-def sandbox() -> Finding:
-    if shutil.which("bwrap"):
-        return Finding("sandbox", Level.OK, "bubblewrap is here")
-    return Finding("sandbox", Level.WARN, "no bubblewrap: runs are unconfined", "install bubblewrap")
+def sandbox(wish: str, find: Callable[[], Sandbox] = find_sandbox) -> Finding:
+    """Whether this host's runs are confined, by a trial; `wish` is what WATCHBILL_CONFINE says."""
+    if wish == Confine.OFF:
+        return Finding("sandbox", Level.WARN, "WATCHBILL_CONFINE=off: runs are unconfined", "unset WATCHBILL_CONFINE")
+    found = find()
+    if not found.missing:
+        return Finding("sandbox", Level.OK, f"bubblewrap {found.version} at {found.program}: runs are confined")
+    if wish == Confine.REQUIRED:
+        return Finding("sandbox", Level.MISSING, f"{found.missing}: runs are refused", found.mend)
+    return Finding("sandbox", Level.WARN, f"{found.missing}: runs are unconfined", found.mend)
 
 
 async def agents(settings: Settings) -> list[Finding]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 
+from domain.confinement import sentence
 from domain.lifecycle import Receipt
 from domain.plan import PlanEvent
 from domain.policy import UNPROVEN
@@ -205,7 +206,7 @@ def to_markdown(report: Report) -> str:
         f"# {_flat(report.title)}",
         "",
         f"**{report.state}**: " + (", ".join(f"{n} {state}" for state, n in report.counts.items()) or "no boxes"),
-        f"in `{report.repository}` on `{report.base}`, merge {report.merge}. Runs are {report.confinement}.",
+        f"in `{report.repository}` on `{report.base}`, merge {report.merge}. {sentence(report.confinement)}",
         "",
         "## What was asked",
         "",

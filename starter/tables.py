@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from domain.confinement import sentence
 from domain.plan import PlanSpec
 from domain.policy import UNPROVEN
 from domain.task import TaskState
@@ -64,7 +65,7 @@ def show_plan(view: PlanView, retries: Iterable[Retry] = ()) -> None:
         _print_in_full(f"#{each.task} waiting:", each.text)
     show_waiting(waiting(view))
     chain = f"{counted(view.seq, 'receipt')}, {view.head[:12]}"
-    _print(Text(f"{summary(view)}. Runs are {view.confinement}. {chain}.", "dim"))
+    _print(Text(f"{summary(view)}. {sentence(view.confinement)} {chain}.", "dim"))
 
 
 def show_waiting(waits: Iterable[Waiting]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+from domain.confinement import Confinement
 from domain.errors import Superseded, Unavailable
 from domain.flow import run_to_continue
 from domain.identity import plan_of_task, run_id
@@ -88,10 +89,24 @@ def begin(connection: Connection, order: BeginRun, keeper: Keeper, incarnation: 
     return run
 
 
-def spawned(connection: Connection, run: RunFacts, keeper: Keeper, at: datetime, incarnation: int) -> None:
-    """Note that the run's process starts now. A repeat changes nothing; an ended run raises Superseded."""
+def spawned(
+    connection: Connection, run: RunFacts, keeper: Keeper, how: Confinement, at: datetime, incarnation: int
+) -> None:
+    """Note that the run's process starts now, and how it is confined.
+
+    A repeat changes nothing, and must be of the same confinement; an ended run raises Superseded.
+    """
     _take(connection, run, keeper, at)
-    spawn = Move("run", run.id, RunEvent.SPAWN, f"spawn:{run.id}", run.plan_id, f"on host {run.host}", at)
+    spawn = Move(
+        "run",
+        run.id,
+        RunEvent.SPAWN,
+        f"spawn:{run.id}",
+        run.plan_id,
+        f"on host {run.host}, {how}",
+        at,
+        {"confinement": how},
+    )
     moved = move(connection, spawn, incarnation=incarnation)[0]
     if moved.refused:
         raise Superseded(f"run {run.id} is {moved.state}; it is not started")
@@ -254,6 +269,7 @@ def _first_facts(task: TaskFacts, order: BeginRun, number: int, host: str) -> di
         "host": host,
         "start_sha": task.head_sha if order.role is Role.CHECK else "",
         "started_at": instant(order.at),
+        "confinement": "",
     }
 
 

@@ -141,6 +141,8 @@ runs = _subject(
     text("outcome", ""),
     text("session", ""),
     text("asked", ""),
+    # Receipts from before there was any confinement say nothing of it.
+    text("confinement", "unconfined"),
     UniqueConstraint("task_id", "role", "number"),
     Index(None, "plan_id"),
     Index(None, "host", "state"),

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from sqlalchemy import Connection, exists, func, select
 
+from domain.confinement import of_runs
 from domain.document import inspect
 from domain.errors import NotFound
 from domain.lifecycle import Move, Receipt
@@ -96,7 +97,14 @@ def plan_view(connection: Connection, plan_id: str) -> PlanView | None:
         tasks=_tasks(connection, plan),
         story=tuple(line for receipt in latest if (line := tell(receipt)) is not None),
         story_starts_at=max(0, seq - STORY) + 1,
+        confinement=confinement_of(connection, plan_id=plan_id),
     )
+
+
+def confinement_of(connection: Connection, *, plan_id: str, task_id: str = "") -> str:
+    """What the runs of a plan, or of one of its tasks, were that have begun."""
+    kinds = select(runs.c.confinement).where(runs.c.plan_id == plan_id).distinct()
+    return of_runs(connection.scalars(kinds.where(runs.c.task_id == task_id) if task_id else kinds))
 
 
 def tell(receipt: Receipt) -> Happening | None:

@@ -8,8 +8,11 @@ from typing import Literal
 
 from pydantic import Field
 
+from domain.confinement import Confine
 from domain.heartbeat import HeartbeatPolicy
 from doors.told import HostPort, TemporalSettings, WebAddress
+
+_SQLITE_FILES = ("", "-wal", "-shm", "-journal")
 
 
 class WorkerSettings(TemporalSettings):
@@ -37,6 +40,10 @@ class WorkerSettings(TemporalSettings):
     """Seconds that a run goes on without a word from a worker; longer than a worker's restart."""
     agent_path: str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     """The PATH that runs are given."""
+    confine: Confine = Confine.AUTO
+    """`auto`: runs are confined where this host can; `required`: or are not run; `off`."""
+    confine_read: str = ""
+    """What confined runs may read besides, with colons between the paths."""
     adopt: bool = False
     """Take the work graph over for a Temporal that it does not know; `watchbill rebuild` does so by hand."""
     metrics: HostPort = ""
@@ -49,6 +56,18 @@ class WorkerSettings(TemporalSettings):
     @property
     def capability_key(self) -> Path:
         return (self.capability_key_file or self.folder / "keys" / "capability.pem").expanduser()
+
+    @property
+    def hidden(self) -> tuple[Path, ...]:
+        """What no run may see: this folder, the work graph's file, and whatever is named as a secret."""
+        graph = self.store.removeprefix("sqlite:///") if self.store.startswith("sqlite:///") else ""
+        named = (self.github_app_key_file, self.github_token_file, self.seal_key, self.capability_key)
+        files = [file.expanduser().absolute() for file in named if file]
+        return (self.folder, *files, *(Path(graph + end).absolute() for end in _SQLITE_FILES if graph))
+
+    @property
+    def readable(self) -> tuple[Path, ...]:
+        return tuple(Path(path).expanduser() for path in self.confine_read.split(":") if path)
 
     @property
     def policy(self) -> HeartbeatPolicy:

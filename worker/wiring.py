@@ -17,6 +17,7 @@ from activities.supervision import Supervision
 from activities.workspaces import Workspaces
 from domain.identity import TASK_QUEUE, host_queue
 from forge.port import Forge
+from runtimes.confiner import Confiner
 from runtimes.registry import RUNTIMES
 from signing.keys import Signer
 from store.database import Store
@@ -84,6 +85,7 @@ def host_worker(ports: Ports, settings: WorkerSettings, threads: ThreadPoolExecu
         settings.agent_path,
         ports.incarnation,
         Commissions(ports.store, settings.folder, settings.relay, ports.minter),
+        Confiner(settings.confine, settings.hidden, settings.readable),
     )
     return Worker(
         ports.client,

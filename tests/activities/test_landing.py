@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from activities.landing import Landing
+from domain.confinement import Confinement
 from domain.errors import NotFound
 from domain.identity import branch_of
 from domain.publication import FindRepository, MergeOrder
@@ -87,6 +88,8 @@ async def test_a_pull_request_is_opened_once_and_says_what_was_asked_and_proven(
 ) -> None:
     graph.move("worked", head_sha=sha("commit"), host="host-a")
     check = graph.begin(Role.CHECK, 1, "make test")
+    with graph.store.write() as connection:
+        runs.spawned(connection, check, KEEPER, Confinement.CONFINED, datetime.now().astimezone(), 1)
     end = RunEnd(check.id, RunState.FINISHED, EndKind.EXITED, 0, "", "3 passed")
     with graph.store.write() as connection:
         runs.end(connection, check, graph.facts(), end, [], KEEPER.worker, datetime.now().astimezone(), 1)
@@ -99,7 +102,7 @@ async def test_a_pull_request_is_opened_once_and_says_what_was_asked_and_proven(
     assert title == "Make it"
     assert "`make test`" in body
     assert "passed" in body
-    assert "Runs are unconfined." in body
+    assert "Runs are confined." in body
     assert "Closes #7" not in body
     assert "@ada" not in body
     (token,) = seals_in(body)

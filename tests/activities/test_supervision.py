@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,20 +16,25 @@ from sqlalchemy import update
 from activities import screens
 from activities.commissions import Commissions
 from activities.supervision import Supervision, workspace_of
+from domain.confinement import Confine, Confinement
 from domain.errors import NotFound
 from domain.run import Role, RunFacts, RunState
 from domain.task import TaskFacts
+from runtimes.confiner import Confiner
 from runtimes.folder import Live, RunFolder
 from runtimes.opencode import OpenCode
 from runtimes.port import DEFAULT_PATH, Job, Launch
 from runtimes.registry import RUNTIMES
+from runtimes.sandbox import Sandbox
 from runtimes.shell import Shell
 from signing.keys import Signer
+from store import runs, tables
 from store.events import events_of
 from store.evidence import evidence_of
 from store.screens import Seen, seen_of
-from store.tables import runs
+from store.views import confinement_of, plan_view
 from tests.activities.conftest import KEEPER, Graph
+from tests.runtimes.celled import needs_sandbox
 
 UNTIL_TOLD = "touch started; while [ ! -e go ]; do sleep 0.05; done; echo done"
 
@@ -40,7 +46,7 @@ def commissions(graph: Graph, home: Path, signer: Signer) -> Commissions:
 
 @pytest.fixture
 def supervision(graph: Graph, home: Path, commissions: Commissions) -> Supervision:
-    return Supervision(graph.store, home, RUNTIMES, KEEPER, DEFAULT_PATH, 1, commissions)
+    return Supervision(graph.store, home, RUNTIMES, KEEPER, DEFAULT_PATH, 1, commissions, Confiner(Confine.OFF))
 
 
 @pytest.fixture
@@ -53,8 +59,8 @@ async def nothing_is_left(home: Path) -> AsyncIterator[None]:
             await asyncio.sleep(0.05)
 
 
-def begin(graph: Graph, home: Path, script: str, role: Role = Role.AUTHOR) -> RunFacts:
-    graph.confirm(script)
+def begin(graph: Graph, home: Path, script: str, role: Role = Role.AUTHOR, **front: str) -> RunFacts:
+    graph.confirm(script, **front)
     if role is Role.CHECK:
         graph.move("worked", head_sha="1" * 40, host="host-a")
     run = graph.begin(role, int(role is Role.CHECK), script if role is Role.CHECK else "")
@@ -230,7 +236,7 @@ async def test_the_last_words_of_an_agent_are_those_of_its_stream(
     said = {"type": "text", "part": {"text": "I could not find the table, token=ghp_" + "b" * 36}}
     (workspace_of(home, run) / "said").write_text(json.dumps(said) + "\n")
     with graph.store.write() as connection:
-        connection.execute(update(runs).where(runs.c.id == run.id).values(runtime="opencode"))
+        connection.execute(update(tables.runs).where(tables.runs.c.id == run.id).values(runtime="opencode"))
     spoken = replace(supervision, runtimes={"opencode": Spoken()})
     monkeyed = replace(spoken, commissions=NoAgents(graph.store, home, "", supervision.commissions.signer))
     end = await graph.call(monkeyed.supervise, run.id)
@@ -253,3 +259,75 @@ class NoAgents(Commissions):
 
     def job(self, job: Job, run: RunFacts, task: TaskFacts, now: datetime) -> Job:
         return job
+
+
+def confined(supervision: Supervision, wish: Confine, *, can: bool = True) -> Supervision:
+    """A supervision with this wish, on a host that can confine or cannot."""
+    missing = Sandbox(missing="bubblewrap is not installed")
+    confiner = Confiner(wish, (supervision.home,))
+    return replace(supervision, confiner=confiner if can else replace(confiner, find=lambda: missing))
+
+
+@needs_sandbox
+async def test_a_confined_run_says_so_in_its_row_and_its_plan(
+    graph: Graph, home: Path, supervision: Supervision
+) -> None:
+    run = begin(graph, home, f"echo $$ > pid; cat {home}/graph.db || echo done > made")
+    (home / "graph.db").write_text("a secret of ours")
+    end = await graph.call(confined(supervision, Confine.AUTO).supervise, run.id)
+    assert (end.state, end.exit_code) == (RunState.FINISHED, 0)
+    assert graph.run(run.id).confinement == Confinement.CONFINED
+    assert (workspace_of(home, run) / "made").exists()
+    with graph.store.read() as connection:
+        view = plan_view(connection, graph.plan)
+    assert view is not None
+    assert view.confinement == "confined"
+
+
+async def test_a_run_that_cannot_be_confined_and_need_not_be_says_that_it_is_not(
+    graph: Graph, home: Path, supervision: Supervision
+) -> None:
+    run = begin(graph, home, "true")
+    with graph.store.read() as connection:
+        assert not confinement_of(connection, plan_id=graph.plan)
+    await graph.call(confined(supervision, Confine.AUTO, can=False).supervise, run.id)
+    assert graph.run(run.id).confinement == Confinement.UNCONFINED
+    with graph.store.read() as connection:
+        assert confinement_of(connection, plan_id=graph.plan, task_id=graph.task) == "unconfined"
+
+
+async def test_a_plan_may_require_what_the_worker_does_not(graph: Graph, home: Path, supervision: Supervision) -> None:
+    run = begin(graph, home, "touch made", confine="required")
+    with pytest.raises(NotFound, match="has to be confined, and bubblewrap is not installed"):
+        await graph.call(confined(supervision, Confine.OFF, can=False).supervise, run.id)
+    assert graph.run(run.id).state is RunState.STARTING
+    assert not (workspace_of(home, run) / "made").exists()
+
+
+@needs_sandbox
+@pytest.mark.parametrize(("network", "how"), [("none", Confinement.CONFINED), ("open", Confinement.NETWORKED)])
+async def test_a_check_has_the_network_that_its_plan_gives_it(
+    graph: Graph, home: Path, supervision: Supervision, network: str, how: Confinement
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"/dev/tcp/127.0.0.1/{server.getsockname()[1]}"
+        script = f"bash -c 'exec 3<> {address}' && echo reached || exit 5"
+        run = begin(graph, home, script, Role.CHECK, network=network)
+        end = await graph.call(confined(supervision, Confine.AUTO).supervise, run.id)
+    assert graph.run(run.id).confinement == how
+    reached = network == "open"
+    assert end.tail.endswith("reached\n") is reached
+    assert (end.exit_code, end.reason) == ((0, "") if reached else (5, "it had no network"))
+
+
+@needs_sandbox
+async def test_how_a_run_was_to_be_confined_holds_when_its_spawn_is_repeated(
+    graph: Graph, home: Path, supervision: Supervision
+) -> None:
+    run = begin(graph, home, "true")
+    with graph.store.write() as connection:
+        runs.spawned(connection, run, KEEPER, Confinement.CONFINED, datetime.now(UTC), 1)
+    with pytest.raises(NotFound, match="has to be confined"):
+        await graph.call(confined(supervision, Confine.AUTO, can=False).supervise, run.id)
+    await graph.call(confined(supervision, Confine.OFF).supervise, run.id)
+    assert graph.run(run.id).confinement == Confinement.CONFINED

@@ -14,11 +14,15 @@ from pathlib import Path
 from statistics import median
 from subprocess import DEVNULL
 
+from domain.confinement import Confine, Confinement
 from domain.rules import Policy
 from runtimes import hooks
+from runtimes.confiner import Confiner
 from runtimes.folder import Ended, RunFolder
 from runtimes.hooks import POLICY_FILE, compile_policy
 from runtimes.port import Job, Launch
+from runtimes.sandbox import find_sandbox
+from runtimes.shell import private_environment
 from tests.bench.figures import Figure
 
 _HOOK = Path(hooks.__file__).with_name("hook.py")
@@ -31,10 +35,14 @@ def supervision(folder: Path, rounds: int) -> list[Figure]:
     ours = median(_cpu(partial(_supervised, folder / f"run-{number}")) for number in range(rounds))
     bare = median(_cpu(lambda: subprocess.run(_COMMAND, check=True)) for _ in range(rounds))
     python = median(_cpu(lambda: subprocess.run(_INTERPRETER, check=True)) for _ in range(rounds))
-    return [
+    figures = [
         Figure("a supervised `sh -c true` / the command alone, CPU", "ms", ours * 1000, bare * 1000),
         Figure("a supervised `sh -c true` / an empty Python, CPU", "ms", ours * 1000, python * 1000),
     ]
+    if find_sandbox().missing:
+        return figures
+    celled = median(_cpu(partial(_supervised, folder / f"celled-{number}", confined=True)) for number in range(rounds))
+    return [*figures, Figure("a confined `sh -c true` / one that is not, CPU", "ms", celled * 1000, ours * 1000)]
 
 
 def hook(folder: Path, rounds: int) -> Figure:
@@ -53,9 +61,14 @@ def hook(folder: Path, rounds: int) -> Figure:
     return Figure("the policy hook / an empty Python, CPU", "ms", ours * 1000, bare * 1000, most=1.5)
 
 
-def _supervised(path: Path) -> None:
+def _supervised(path: Path, *, confined: bool = False) -> None:
     folder = RunFolder(path)
     launch = Launch("bench-00000000-1-author-1", _COMMAND, Path("/"), {"PATH": "/usr/bin:/bin"}, 60)
+    if confined:
+        (path / "workspace").mkdir(parents=True)
+        job = Job(launch.run_id, "bench", "", "", path / "workspace", path, 60, path="/usr/bin:/bin")
+        private_environment(job)
+        launch = Confiner(Confine.REQUIRED).confine(launch, job, Confinement.CONFINED)
     folder.spawn(launch, datetime.now(UTC) + timedelta(minutes=1))
     while not isinstance(folder.status(), Ended):
         time.sleep(0.005)

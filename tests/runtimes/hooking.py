@@ -42,7 +42,7 @@ class Hooked:
     def __init__(self, home: Path, cli: str = "claude", **job: Any) -> None:
         self.cli = cli
         self.folder, self.workspace = home / "run", home / "workspace"
-        for path in (self.folder / "home", self.folder / "tmp", self.workspace / "src"):
+        for path in (self.folder / "home", self.folder / "tmp", self.folder / hooks.TOLD, self.workspace / "src"):
             path.mkdir(parents=True)
         values: dict[str, Any] = {
             "run_id": "run-1", "task_id": "task-1", "task_title": "T", "task_body": "", "timeout": 60,

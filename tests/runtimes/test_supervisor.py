@@ -234,7 +234,7 @@ def test_a_supervisor_killed_at_any_moment_leaves_nothing_and_no_second_agent(be
     for number in range(25):
         name = f"run-{number}"
         run = bench.run(f'echo >> "$AT/{name}"; (setsid sleep 1000 &); exec sleep 1000', name=name)
-        supervisor = next(child for child in psutil.Process().children() if child.status() != "zombie")
+        supervisor = next(child for child in psutil.Process().children() if str(run.path) in child.cmdline())
         time.sleep(number * 0.003)
         supervisor.kill()
         dead = bench.until(lambda run=run: None if run.status() == Live() else run.status())

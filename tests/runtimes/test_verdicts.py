@@ -54,6 +54,7 @@ def told(folder: Path, *events: dict[str, Any]) -> None:
 
 def hooked(folder: Path, *events: tuple[str, str]) -> None:
     lines = [{"event": event, "tool": tool, "why": "it may not"} for event, tool in events]
+    (folder / EVENTS_FILE).parent.mkdir(exist_ok=True)
     (folder / EVENTS_FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
 
 

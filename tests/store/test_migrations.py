@@ -19,6 +19,7 @@ from store.audit import audit
 from store.database import Store, open_store
 from store.keys import SEAL, known_keys
 from store.tables import metadata
+from store.views import confinement_of
 
 
 @pytest.fixture
@@ -102,3 +103,36 @@ def upgrade(connection: sa.Connection, revision: str) -> None:
     config.set_main_option("script_location", str(Path(store.migrations.__file__).parent))
     config.attributes["connection"] = connection
     command.upgrade(config, revision)
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_a_run_from_before_there_was_confinement_was_unconfined(
+    request: pytest.FixtureRequest, tmp_path: Path, engine: str
+) -> None:
+    if engine == "sqlite":
+        url = f"sqlite:///{tmp_path / 'old.db'}"
+    else:
+        server = request.getfixturevalue("postgres_server")
+        with sa.create_engine(server, isolation_level="AUTOCOMMIT").connect() as connection:
+            connection.execute(sa.text("CREATE DATABASE before_confinement"))
+        url = server.set(database="before_confinement").render_as_string(hide_password=False)
+    old = sa.create_engine(url)
+    with old.begin() as connection:
+        upgrade(connection, "0004")
+        for table in ("plans", "tasks", "runs"):
+            connection.execute(row_of(connection, table))
+    old.dispose()
+
+    database.migrate(url)
+
+    reopened = open_store(url)
+    with reopened.read() as connection:
+        assert confinement_of(connection, plan_id="x") == "unconfined"
+    reopened.close()
+
+
+def row_of(connection: sa.Connection, name: str) -> sa.Insert:
+    """A row of a table as it is now, all of whose texts are `x`."""
+    table = sa.Table(name, sa.MetaData(), autoload_with=connection)
+    needed = [column for column in table.c if not column.nullable]
+    return sa.insert(table).values({each.name: "x" if isinstance(each.type, sa.Text) else 0 for each in needed})

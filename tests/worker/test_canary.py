@@ -41,8 +41,7 @@ __all__ = ["rehearsal"]
 
 SPIES = """
 env
-tr '\\0' '\\n' < /proc/$PPID/environ
-tr '\\0' ' ' < /proc/$PPID/cmdline
+cat /proc/$PPID/environ /proc/$PPID/cmdline | tr '\\0' '\\n'
 cat .git/config
 mkdir -p src && echo done > src/made.txt
 """.strip()

@@ -88,7 +88,7 @@ def every_kind(base: type[WatchbillError] = WatchbillError) -> Iterator[type[Wat
 def test_every_kind_of_error_has_its_own_name() -> None:
     for package in (forge, runtimes, store):
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-            if not module.name.endswith((".supervise", ".hook", ".migrations")):
+            if not module.name.endswith((".supervise", ".hook", ".inside", ".migrations")):
                 importlib.import_module(module.name)
     kinds = [kind for kind in every_kind() if kind.__module__.split(".")[0] in ("domain", "forge", "runtimes", "store")]
     names = [kind.__name__ for kind in kinds]

@@ -28,6 +28,19 @@ def test_settings_are_frozen() -> None:
         settings.slots = 9  # type: ignore[misc]  # that it cannot be set is what is tested
 
 
+def test_what_no_run_may_see_is_the_home_the_store_and_every_file_that_is_named_as_a_secret(tmp_path: Path) -> None:
+    settings = WorkerSettings(
+        home=tmp_path / "home",
+        store_url=f"sqlite:///{tmp_path}/elsewhere.db",
+        github_token_file=tmp_path / "token",
+        seal_key_file=tmp_path / "seal.pem",
+        confine_read="/data:~/sets",
+    )
+    hidden = {str(path.relative_to(tmp_path)) for path in settings.hidden}
+    assert hidden >= {"home", "elsewhere.db", "elsewhere.db-wal", "token", "seal.pem", "home/keys/capability.pem"}
+    assert settings.readable == (Path("/data"), Path.home() / "sets")
+
+
 def test_they_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     told = {"HOME": str(tmp_path), "INTERVAL": "5", "FOLLOW": "7", "SLOTS": "2", "LEASE": "30", "UNKNOWN": "x"}
     for name, value in told.items():

@@ -16,6 +16,7 @@ from typing import Any
 
 from temporalio import activity
 
+from domain.confinement import Confinement
 from domain.errors import NotFound, Superseded
 from domain.identity import branch_of, digest, task_of_branch
 from domain.lifecycle import Move
@@ -225,7 +226,7 @@ class ScriptedHost:
         if run_id not in self.living:
             self.living[run_id] = self.script.next(task.id, run.role) or Ends()
             with self.store.write() as connection:
-                runs.spawned(connection, run, self.keeper, datetime.now(UTC), 1)
+                runs.spawned(connection, run, self.keeper, Confinement.UNCONFINED, datetime.now(UTC), 1)
             self.started[run_id] += 1
         how = self.living[run_id]
         if isinstance(how, Held):

@@ -1,0 +1,111 @@
+"""An installation whose runs are confined: they do their work, and reach nothing of what looks after them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.end_to_end.plans import PROVEN, Box
+from tests.end_to_end.rig import Rig
+from tests.runtimes.celled import needs_sandbox
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), needs_sandbox]
+
+
+@pytest.fixture(scope="module")
+def confined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    """One installation for the module, whose worker runs nothing that is not confined."""
+    rig = Rig(tmp_path_factory.mktemp("confined"), WATCHBILL_CONFINE="required")
+    try:
+        rig.start()
+        yield rig
+    finally:
+        rig.stop()
+
+
+@pytest.fixture(params=["claude", "codex", "opencode"])
+def cli(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed; `watchbill doctor` says how to install it")
+    return name
+
+
+def kinds(rig: Rig, slug: str) -> set[tuple[str, str]]:
+    """The role and the confinement of each of a plan's runs."""
+    told = rig.rows(
+        "SELECT r.role, r.confinement FROM runs r JOIN plans p ON p.id = r.plan_id WHERE p.slug = :slug", slug=slug
+    )
+    return {(row.role, row.confinement) for row in told}
+
+
+def test_a_confined_plan_is_merged_and_every_view_says_that_it_was_confined(confined: Rig) -> None:
+    confined.submit("kept", "Write it down", **PROVEN)
+    assert [(task.state, task.proof) for task in confined.until_completed("kept").tasks] == [("merged", "proven")]
+    assert kinds(confined, "kept") == {("author", "confined"), ("check", "confined")}
+    assert confined.view("kept").confinement == "confined"
+    assert "Runs are confined." in confined.command("status", "kept").out
+    assert "Runs are confined." in confined.command("report", "kept").out
+    assert "Runs are confined." in confined.pulls("kept")[0]["body"]
+    assert confined.command("audit", "kept").code == 0
+    confined.assert_sound()
+
+
+def test_a_confined_run_reaches_nothing_that_could_move_a_plan(confined: Rig) -> None:
+    addresses = confined.addresses
+    relay, ui = (urlsplit(url or "") for url in (addresses.relay, addresses.ui))
+    ports = [addresses.temporal.rpartition(":")[2], str(relay.port), str(ui.port)]
+    script = "\n".join(
+        (
+            "exec > tried.txt 2>&1",
+            *(f"bash -c 'exec 3<> /dev/tcp/127.0.0.1/{port}' && echo REACHED {port} || true" for port in ports),
+            f"cat {confined.home}/graph.db && echo REACHED the store || true",
+            f"ls {confined.home}/keys && echo REACHED the keys || true",
+            f"ls {confined.home}/mirrors && echo REACHED the mirrors || true",
+            "watchbill confirm waits && echo REACHED the plan || true",
+            "ls /proc | grep -c '^[0-9]'",
+        )
+    )
+    waiting = Path(confined.folder, "waits.md")
+    waiting.write_text("---\nslug: waits\nrepository: acme/shop\n---\n# Tasks\n- [ ] Wait\n\n  ```sh\n  true\n  ```\n")
+    confined.command("submit", waiting)
+    confined.submit("tries", Box("Try it", script), **PROVEN)
+    confined.until_completed("tries")
+    tried = confined.file("tried.txt")
+    assert tried is not None
+    assert "REACHED" not in tried
+    assert int(tried.split()[-1]) < 15
+    assert confined.view("waits").state == "awaiting_confirmation"
+
+
+@pytest.mark.agents
+def test_a_confined_agent_takes_a_task_to_a_merged_pull_request(confined: Rig, cli: str) -> None:
+    slug = f"kept-{cli}"
+    front = {"runtime": cli, "model": "rehearsal", **PROVEN, "confine": "required"}
+    confined.submit(slug, Box("Write it down", f"echo written by an agent > {slug}.txt"), **front)
+    assert [(task.state, task.proof) for task in confined.until_completed(slug).tasks] == [("merged", "proven")]
+    assert confined.file(f"{slug}.txt") == "written by an agent\n"
+    assert kinds(confined, slug) == {("author", "confined"), ("check", "confined")}
+    said = confined.rows(
+        "SELECT w.kind FROM words w JOIN runs r ON r.id = w.run_id WHERE r.task_id = :task",
+        task=confined.view(slug).tasks[0].id,
+    )
+    assert ("result",) in [tuple(word) for word in said]
+
+
+@pytest.mark.agents
+def test_what_a_plan_refuses_is_refused_to_a_confined_agent(confined: Rig, cli: str) -> None:
+    slug = f"refused-{cli}"
+    front = {"runtime": cli, "model": "rehearsal", **PROVEN, "refuse_commands": '["touch *"]'}
+    confined.submit(slug, Box("Touch it", f"touch {slug}.txt"), **front)
+    confined.until_state(slug, 1, "no_changes", "paused", "merged")
+    assert confined.task(slug).state != "merged"
+    told = confined.rows(
+        "SELECT e.data FROM run_events e JOIN runs r ON r.id = e.run_id WHERE e.kind = 'refused' AND r.task_id = :task",
+        task=confined.view(slug).tasks[0].id,
+    )
+    assert any("touch" in str(row.data) for row in told)
