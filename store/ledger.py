@@ -1,0 +1,325 @@
+"""The ledger: money is held before a model is asked, and what the call cost is written down exactly once.
+
+Whatever is written here is written under the locks of all the ceilings that it concerns, so the sums of
+the ceilings are those of their reservations at every moment that anybody can see. A whole batch of
+entries is one pass: a few statements, whatever its length. Amounts are whole nano-dollars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+
+from sqlalchemy import Connection, select
+
+from domain.ledger import CeilingKind, ReservationEvent
+from domain.ledger import ReservationState as State
+from store import reservations
+from store.ceilings import Ceiling, keep, locked
+from store.reservations import Reservation
+from store.standing import Standing, standings
+from store.tables import reservations as reservation_rows
+
+AT_ONCE = 200
+"""Reservations that expire in one transaction: writes are short."""
+
+TOKENS = ("input", "cache_read", "cache_write_5m", "cache_write_1h", "output", "reasoning")
+"""The kinds of tokens that usage tells apart."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One model call that wants money.
+
+    `id` is the request's, made by the relay, 32 hex digits. `run_cap_nano_usd` is the capability's, 0 for
+    none. `model` is the one that the request names, `endpoint` its shape: `anthropic.messages`,
+    `openai.chat`, `openai.responses` or `gemini.generate`. `least` and `most` are what it can cost at
+    most, with the least output that makes sense and with the output it asked for; `price` is the version
+    of the price that they were reckoned by. Until `lease_until` the relay answers for it. Times are aware UTC.
+    """
+
+    id: str
+    owner: str
+    plan: str
+    task: str
+    run: str
+    epoch: int
+    run_cap_nano_usd: int
+    model: str
+    endpoint: str
+    least: int
+    most: int
+    price: str
+    at: datetime
+    lease_until: datetime
+
+
+@dataclass(frozen=True)
+class Held:
+    """The call may cost so much and no more: `least <= nano_usd <= most`, shrunk to what every ceiling has left."""
+
+    id: str
+    nano_usd: int
+
+
+@dataclass(frozen=True)
+class Short:
+    """The first ceiling in the order of their locks that has less left than the call costs at the least."""
+
+    ceiling: CeilingKind
+    subject: str
+    cap: int
+    left: int
+
+
+@dataclass(frozen=True)
+class Void:
+    """The run gets no money, and why, in one sentence: it is over, or is not what the ask says that it is."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a call came to. `nano_usd` None: nobody knows what it cost, and the whole reservation is spent.
+
+    `tokens` by kind, of `TOKENS`; `outcome` in one word, `status` the provider's, 0 where it gave none.
+    """
+
+    id: str
+    nano_usd: int | None
+    tokens: Mapping[str, int]
+    price: str
+    at: datetime
+    outcome: str
+    status: int
+
+
+@dataclass(frozen=True)
+class Release:
+    """Nothing of the call reached the provider."""
+
+    id: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Renewal:
+    """The call goes on, and the relay answers for it until then."""
+
+    id: str
+    until: datetime
+
+
+@dataclass(frozen=True)
+class _Expiry:
+    id: str
+    now: datetime
+
+
+Entry = Ask | Spent | Release | Renewal
+Answer = Held | Short | Void | bool
+
+
+def admit(connection: Connection, asks: Sequence[Ask]) -> list[Held | Short | Void]:
+    """Hold money for each ask in the order given, in the caller's one transaction.
+
+    An ask that was held before is answered as it was then, and holds nothing more.
+    """
+    return cast("list[Held | Short | Void]", enter(connection, asks))
+
+
+def settle(connection: Connection, spent: Sequence[Spent]) -> list[bool]:
+    """Write down what calls cost, each exactly once. A repeat, or one that was held for nobody, answers False.
+
+    What has expired meanwhile is corrected, in the day in which it was held.
+    """
+    return cast("list[bool]", enter(connection, spent))
+
+
+def release(connection: Connection, ids: Iterable[str], at: datetime) -> list[bool]:
+    """Give back what was held for calls of which nothing reached the provider; False for what is held no more."""
+    return cast("list[bool]", enter(connection, [Release(id, at) for id in ids]))
+
+
+def renew(connection: Connection, ids: Iterable[str], until: datetime) -> list[bool]:
+    """Answer for live streams until then; False for what is held no more. No lease is ever shortened."""
+    return cast("list[bool]", enter(connection, [Renewal(id, until) for id in ids]))
+
+
+def expire(connection: Connection, now: datetime) -> int:
+    """Let what is held past its lease count as spent, since nobody answers for it; how many, `AT_ONCE` at most."""
+    lapsed = (reservation_rows.c.state == State.HELD, reservation_rows.c.lease_until <= now)
+    query = select(reservation_rows.c.id).where(*lapsed).order_by(reservation_rows.c.lease_until).limit(AT_ONCE)
+    expiries = [_Expiry(id, now) for id in connection.scalars(query)]
+    return sum(answer is True for answer in _pass(connection, expiries, ""))
+
+
+def enter(connection: Connection, entries: Sequence[Entry], relay: str = "") -> list[Answer]:
+    """Enter a batch of any kinds in the order given, as `admit`, `settle`, `release` and `renew` do.
+
+    `relay` names the process that answers for what is held. ValueError for an entry that cannot be true.
+    """
+    return _pass(connection, entries, relay)
+
+
+def _pass(connection: Connection, entries: Sequence[Entry | _Expiry], relay: str) -> list[Answer]:
+    if not entries:
+        return []
+    for entry in entries:
+        _require_sound(entry)
+    asks = [entry for entry in entries if isinstance(entry, Ask)]
+    runs = standings(connection, {ask.run for ask in asks})
+    able = [(run, ask) for ask in asks if (run := runs.get(ask.run)) and not run.why_void(ask)]
+    needs = [need for run, ask in able for need in run.needs(ask.at, ask.run_cap_nano_usd)]
+    ids = [entry.id for entry in entries]
+    there = reservations.load(connection, ids)
+    ceilings = locked(connection, needs, {id for each in there.values() for id in each.ceilings})
+    if there and connection.dialect.name == "postgresql":
+        # Only under the locks is it certain what has become of them.
+        there = reservations.load(connection, ids)
+    book = _Book(runs, ceilings, there, relay)
+    answers = [book.enter(entry) for entry in entries]
+    book.write(connection)
+    return answers
+
+
+class _Book:
+    """The ledger's open page: everything that a batch concerns, locked, in memory, until it is written."""
+
+    def __init__(
+        self,
+        runs: Mapping[str, Standing],
+        ceilings: Mapping[str, Ceiling],
+        there: Mapping[str, Reservation],
+        relay: str,
+    ) -> None:
+        self._runs, self._ceilings, self._relay = runs, ceilings, relay
+        self._reservations = dict(there)
+        self._fresh: list[Reservation] = []
+        self._changed: dict[str, Reservation] = {}
+        self._usage: list[dict[str, object]] = []
+
+    def enter(self, entry: Entry | _Expiry) -> Answer:
+        if isinstance(entry, Ask):
+            return self._admit(entry)
+        held = self._reservations.get(entry.id)
+        if held is None:
+            return False
+        match entry:
+            case Spent():
+                return self._settle(held, entry)
+            case Release():
+                return self._end(held, ReservationEvent.RELEASE, 0, entry.at)
+            case Renewal():
+                return self._renew(held, entry.until)
+            case _Expiry():
+                over = held.lease_until <= entry.now
+                return over and self._end(held, ReservationEvent.EXPIRE, held.held, entry.now)
+
+    def write(self, connection: Connection) -> None:
+        keep(connection, (each for each in self._ceilings.values() if each.changed))
+        reservations.insert(connection, self._fresh)
+        reservations.update(connection, self._changed.values())
+        reservations.insert_usage(connection, self._usage)
+
+    def _admit(self, ask: Ask) -> Held | Short | Void:
+        there = self._reservations.get(ask.id)
+        if there is not None:
+            same = there.state == State.HELD and there.run_id == ask.run
+            return Held(there.id, there.held) if same else Void(f"request {ask.id} was made before, and is over")
+        run = self._runs.get(ask.run)
+        void = run.why_void(ask) if run else f"there is no run {ask.run}"
+        if void or run is None:
+            return Void(void)
+        chain = [self._ceilings[need.id] for need in run.needs(ask.at, ask.run_cap_nano_usd)]
+        amount = ask.most
+        for ceiling in chain:
+            cap, left = _room(ceiling, ask)
+            if left is None:
+                continue
+            if left < ask.least:
+                return Short(ceiling.kind, ceiling.subject, cap or 0, max(0, left))
+            amount = min(amount, left)
+        self._hold(ask, amount, chain)
+        return Held(ask.id, amount)
+
+    def _hold(self, ask: Ask, amount: int, chain: Collection[Ceiling]) -> None:
+        for ceiling in chain:
+            ceiling.add(amount, 0)
+        fresh = reservations.first(
+            ask.id,
+            ask.run,
+            tuple(ceiling.id for ceiling in chain),
+            held=amount,
+            model=ask.model,
+            endpoint=ask.endpoint,
+            price=ask.price,
+            asked_at=ask.at,
+            lease_until=ask.lease_until,
+            relay=self._relay,
+        )
+        self._reservations[ask.id] = fresh
+        self._fresh.append(fresh)
+
+    def _settle(self, held: Reservation, spent: Spent) -> bool:
+        amount = held.held if spent.nano_usd is None else spent.nano_usd
+        if not self._end(held, ReservationEvent.SETTLE, amount, spent.at):
+            return False
+        self._usage.append(
+            {
+                "id": held.id,
+                "run_id": held.run_id,
+                "model": held.model,
+                "endpoint": held.endpoint,
+                **dict.fromkeys(TOKENS, 0),
+                **spent.tokens,
+                "price": spent.price,
+                "nano_usd": amount,
+                "measured": spent.nano_usd is not None,
+                "outcome": spent.outcome,
+                "status": spent.status,
+                "asked_at": held.asked_at,
+                "answered_at": spent.at,
+            }
+        )
+        return True
+
+    def _end(self, held: Reservation, event: ReservationEvent, settled: int, at: datetime) -> bool:
+        before = (held.open, held.settled)
+        if not held.end(event, settled, at):
+            return False
+        for id in held.ceilings:
+            self._ceilings[id].add(held.open - before[0], held.settled - before[1])
+        self._changed[held.id] = held
+        return True
+
+    def _renew(self, held: Reservation, until: datetime) -> bool:
+        if held.state != State.HELD:
+            return False
+        if until > held.lease_until:
+            held.lease_until = until
+            self._changed[held.id] = held
+        return True
+
+
+def _room(ceiling: Ceiling, ask: Ask) -> tuple[int | None, int | None]:
+    """Cap and what is left of it; a later capability of the same run may say less than its first did, never more."""
+    if ceiling.kind is not CeilingKind.RUN or not ask.run_cap_nano_usd:
+        return ceiling.cap, ceiling.left
+    cap = min(ask.run_cap_nano_usd, ask.run_cap_nano_usd if ceiling.cap is None else ceiling.cap)
+    return cap, cap - ceiling.held - ceiling.settled
+
+
+def _require_sound(entry: Entry | _Expiry) -> None:
+    match entry:
+        case Ask() if not 0 <= entry.least <= entry.most:
+            raise ValueError(f"request {entry.id} costs {entry.least} at the least and {entry.most} at the most")
+        case Ask() if entry.run_cap_nano_usd < 0:
+            raise ValueError(f"run {entry.run} has a cap below nothing")
+        case Spent() if (entry.nano_usd or 0) < 0 or min(entry.tokens.values(), default=0) < 0:
+            raise ValueError(f"request {entry.id} cannot have taken less than nothing")
+        case Spent() if not entry.tokens.keys() <= set(TOKENS):
+            raise ValueError(f"request {entry.id} took tokens of a kind that is not known")

@@ -1,0 +1,125 @@
+"""The rows of reservations and of usage, as the ledger reads and writes them: a batch in one statement each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import insert as insert_into
+from sqlalchemy import update as update_of
+
+from domain.errors import IllegalMove
+from domain.ledger import RESERVATION, ReservationEvent
+from domain.ledger import ReservationState as State
+from store.tables import reservations, usage
+
+_COLUMNS = (
+    reservations.c.id,
+    reservations.c.run_id,
+    reservations.c.run_ceiling,
+    reservations.c.task_ceiling,
+    reservations.c.plan_ceiling,
+    reservations.c.day_ceiling,
+    reservations.c.state,
+    reservations.c.held,
+    reservations.c.settled,
+    reservations.c.model,
+    reservations.c.endpoint,
+    reservations.c.price,
+    reservations.c.asked_at,
+    reservations.c.lease_until,
+    reservations.c.ended_at,
+    reservations.c.relay,
+)
+_LOAD = select(*_COLUMNS).where(reservations.c.id.in_(bindparam("ids", expanding=True)))
+_INSERT = insert_into(reservations)
+_UPDATE = (
+    update_of(reservations)
+    .where(reservations.c.id == bindparam("of"))
+    .values(
+        state=bindparam("now_state"),
+        settled=bindparam("now_settled"),
+        lease_until=bindparam("now_until"),
+        ended_at=bindparam("now_ended"),
+    )
+)
+_INSERT_USAGE = insert_into(usage)
+
+
+@dataclass
+class Reservation:
+    """Money held for one call. `ceilings` are its run's, task's, plan's and day's; `settled` is what it cost."""
+
+    id: str
+    run_id: str
+    ceilings: tuple[str, ...]
+    state: str
+    held: int
+    settled: int
+    model: str
+    endpoint: str
+    price: str
+    asked_at: datetime
+    lease_until: datetime
+    ended_at: datetime | None
+    relay: str
+
+    @property
+    def open(self) -> int:
+        """What is held of it still."""
+        return self.held if self.state == State.HELD else 0
+
+    def end(self, event: ReservationEvent, settled: int, at: datetime) -> bool:
+        """Come to an end at this cost, if the lifecycle allows it; whether it does."""
+        try:
+            self.state = RESERVATION.after(State(self.state), event)
+        except IllegalMove:
+            return False
+        self.settled, self.ended_at = settled, at
+        return True
+
+
+def first(id: str, run_id: str, ceilings: tuple[str, ...], **said: Any) -> Reservation:
+    """A reservation as it begins."""
+    state = RESERVATION.after(None, ReservationEvent.HOLD)
+    return Reservation(id, run_id, ceilings, state, settled=0, ended_at=None, **said)
+
+
+def load(connection: Connection, ids: Sequence[str]) -> dict[str, Reservation]:
+    """Those of these reservations that are there."""
+    rows = connection.execute(_LOAD, {"ids": ids})
+    return {row[0]: Reservation(row[0], row[1], tuple(row[2:6]), *row[6:]) for row in rows}
+
+
+def insert(connection: Connection, fresh: Collection[Reservation]) -> None:
+    if fresh:
+        connection.execute(_INSERT, [_row(each) for each in fresh])
+
+
+def update(connection: Connection, changed: Iterable[Reservation]) -> None:
+    rows = [
+        {
+            "of": each.id,
+            "now_state": each.state,
+            "now_settled": each.settled,
+            "now_until": each.lease_until,
+            "now_ended": each.ended_at,
+        }
+        for each in changed
+    ]
+    if rows:
+        connection.execute(_UPDATE, rows)
+
+
+def insert_usage(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        connection.execute(_INSERT_USAGE, list(rows))
+
+
+def _row(each: Reservation) -> dict[str, Any]:
+    row = dict(vars(each))
+    row["run_ceiling"], row["task_ceiling"], row["plan_ceiling"], row["day_ceiling"] = row.pop("ceilings")
+    return row
