@@ -7,7 +7,7 @@ entries is one pass: a few statements, whatever its length. Amounts are whole na
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
@@ -172,18 +172,24 @@ def _pass(connection: Connection, entries: Sequence[Entry | _Expiry], relay: str
         _require_sound(entry)
     asks = [entry for entry in entries if isinstance(entry, Ask)]
     runs = standings(connection, {ask.run for ask in asks})
-    able = [(run, ask) for ask in asks if (run := runs.get(ask.run)) and not run.why_void(ask)]
-    needs = [need for run, ask in able for need in run.needs(ask.at, ask.run_cap_nano_usd)]
+    wanted = {ask.id: run.needs(ask.at, ask.run_cap_nano_usd) for ask in asks if (run := _able(runs, ask))}
     ids = [entry.id for entry in entries]
     there = reservations.load(connection, ids)
+    needs = (need for each in dict.fromkeys(wanted.values()) for need in each)
     ceilings = locked(connection, needs, {id for each in there.values() for id in each.ceilings})
     if there and connection.dialect.name == "postgresql":
         # Only under the locks is it certain what has become of them.
         there = reservations.load(connection, ids)
-    book = _Book(runs, ceilings, there, relay)
+    chains = {id: tuple(ceilings[need.id] for need in needs) for id, needs in wanted.items()}
+    book = _Book(runs, ceilings, chains, there, relay)
     answers = [book.enter(entry) for entry in entries]
     book.write(connection)
     return answers
+
+
+def _able(runs: Mapping[str, Standing], ask: Ask) -> Standing | None:
+    run = runs.get(ask.run)
+    return None if run is None or run.why_void(ask) else run
 
 
 class _Book:
@@ -193,10 +199,12 @@ class _Book:
         self,
         runs: Mapping[str, Standing],
         ceilings: Mapping[str, Ceiling],
+        chains: Mapping[str, tuple[Ceiling, ...]],
         there: Mapping[str, Reservation],
         relay: str,
     ) -> None:
         self._runs, self._ceilings, self._relay = runs, ceilings, relay
+        self._chains = chains
         self._reservations = dict(there)
         self._fresh: list[Reservation] = []
         self._changed: dict[str, Reservation] = {}
@@ -230,11 +238,10 @@ class _Book:
         if there is not None:
             same = there.state == State.HELD and there.run_id == ask.run
             return Held(there.id, there.held) if same else Void(f"request {ask.id} was made before, and is over")
-        run = self._runs.get(ask.run)
-        void = run.why_void(ask) if run else f"there is no run {ask.run}"
-        if void or run is None:
-            return Void(void)
-        chain = [self._ceilings[need.id] for need in run.needs(ask.at, ask.run_cap_nano_usd)]
+        chain = self._chains.get(ask.id)
+        if chain is None:
+            run = self._runs.get(ask.run)
+            return Void(run.why_void(ask) if run else f"there is no run {ask.run}")
         amount = ask.most
         for ceiling in chain:
             cap, left = _room(ceiling, ask)
@@ -246,7 +253,7 @@ class _Book:
         self._hold(ask, amount, chain)
         return Held(ask.id, amount)
 
-    def _hold(self, ask: Ask, amount: int, chain: Collection[Ceiling]) -> None:
+    def _hold(self, ask: Ask, amount: int, chain: tuple[Ceiling, ...]) -> None:
         for ceiling in chain:
             ceiling.add(amount, 0)
         fresh = reservations.first(

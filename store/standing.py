@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -64,6 +64,7 @@ class Standing:
     task_state: str
     newest_epoch: int
     zone: str
+    _needs: dict[tuple[str, int], tuple[Need, ...]] = field(default_factory=dict, compare=False)
 
     def why_void(self, claim: Claim) -> str:
         """Why the run gets no money, in one sentence; empty when it may have some."""
@@ -81,12 +82,15 @@ class Standing:
 
     def needs(self, at: datetime, run_cap: int) -> tuple[Need, ...]:
         """The ceilings that money for this run is taken from, in the order of their locks."""
-        return (
-            Need(CeilingKind.RUN, self.run, self.owner, run_cap or None),
-            Need(CeilingKind.TASK, self.task, self.owner),
-            Need(CeilingKind.PLAN, self.plan, self.owner),
-            Need(CeilingKind.DAY, day_subject(self.owner, at, self.zone), self.owner),
-        )
+        key = (day_subject(self.owner, at, self.zone), run_cap)
+        if key not in self._needs:
+            self._needs[key] = (
+                Need(CeilingKind.RUN, self.run, self.owner, run_cap or None),
+                Need(CeilingKind.TASK, self.task, self.owner),
+                Need(CeilingKind.PLAN, self.plan, self.owner),
+                Need(CeilingKind.DAY, key[0], self.owner),
+            )
+        return self._needs[key]
 
 
 def standings(connection: Connection, ids: Collection[str]) -> dict[str, Standing]:
