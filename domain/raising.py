@@ -47,10 +47,13 @@ def decide_raise(
     """
     if task.ended:
         return Refusal(f"the task is {task.state}; it gets no money any more")
-    budget, plan_budget = _after(decision.budget_nano_usd, task), _after(decision.plan_budget_nano_usd, plan)
-    for refused in (budget, plan_budget):
-        if isinstance(refused, Refusal):
-            return refused
+    refused = _why_not("task", decision.budget_nano_usd, task.budget_nano_usd) or _why_not(
+        "plan", decision.plan_budget_nano_usd, plan.budget_nano_usd
+    )
+    if refused:
+        return Refusal(refused)
+    budget = decision.budget_nano_usd or task.budget_nano_usd
+    plan_budget = decision.plan_budget_nano_usd or plan.budget_nano_usd
     if plan_budget is not None and (budget or 0) > plan_budget:
         return Refusal(
             f"{format_usd(budget or 0)} is more than the plan's {format_usd(plan_budget)}; raise that as well, "
@@ -61,30 +64,28 @@ def decide_raise(
     waits = task.question if question is None or question.state is not QuestionState.OPEN else question
     if waits is None or waits.kind is not QuestionKind.OUT_OF_BUDGET:
         return (*_raise_task(decision, task, budget, at), *_raise_plan(decision, plan, plan_budget, at))
-    short = _what_is_short(task, budget, plan_budget, used)
+    short = _what_is_short(budget, plan_budget, used)
     if short:
         return Refusal(short)
     goes_on = decide_task(decision, plan, task, waits, at)
     if not isinstance(goes_on, tuple):
         return goes_on
     resume, *answer = goes_on
-    return (_with(resume, budget), *answer, *_raise_plan(decision, plan, plan_budget, at))
+    if budget != task.budget_nano_usd:
+        resume = _with(resume, budget)
+    return (resume, *answer, *_raise_plan(decision, plan, plan_budget, at))
 
 
-def _after(wanted: int, subject: TaskFacts | PlanFacts) -> int | None | Refusal:
-    """The budget after the raise, None for none; or why it is none."""
-    now = subject.budget_nano_usd
-    what = "task" if isinstance(subject, TaskFacts) else "plan"
-    if not wanted:
-        return now
-    if now is None:
-        return Refusal(f"the {what} has no budget that could be raised")
-    if wanted < now:
-        return Refusal(f"the {what}'s budget is {format_usd(now)}; it can be raised, to more than that")
-    return wanted
+def _why_not(what: str, wanted: int, now: int | None) -> str:
+    """Why a budget cannot become what is wanted, which is nothing new where that is 0; empty when it can."""
+    if wanted and now is None:
+        return f"the {what} has no budget that could be raised"
+    if wanted and now is not None and wanted < now:
+        return f"the {what}'s budget is {format_usd(now)}; it can be raised, to more than that"
+    return ""
 
 
-def _what_is_short(task: TaskFacts, budget: int | None, plan_budget: int | None, used: Used) -> str:
+def _what_is_short(budget: int | None, plan_budget: int | None, used: Used) -> str:
     """What the task would run out of again at once, in one sentence; empty when it could go on."""
     if budget is not None and used.task >= budget:
         return f"{_is_short('task', budget, used.task)}; raise it to more, with --budget"

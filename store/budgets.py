@@ -54,7 +54,8 @@ def used_by(connection: Connection, owner: str, plan: str, task: str, at: dateti
     ]
     query = select(ceilings.c.id, ceilings.c.held + ceilings.c.settled).where(ceilings.c.id.in_(wanted))
     used = dict(connection.execute(query).tuples().all())
-    return Used(*(used.get(id, 0) for id in wanted), day_cap=cap)
+    of_task, of_plan, of_day = (used.get(id, 0) for id in wanted)
+    return Used(of_task, of_plan, of_day, cap)
 
 
 def _has_said(connection: Connection, owner: str) -> bool:

@@ -8,7 +8,6 @@ entries is one pass: a few statements, whatever its length. Amounts are whole na
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
@@ -18,109 +17,44 @@ from domain.ledger import CeilingKind, ReservationEvent
 from domain.ledger import ReservationState as State
 from store import reservations
 from store.ceilings import Ceiling, keep, locked
+from store.entries import (
+    TOKENS,
+    Answer,
+    Ask,
+    Entry,
+    Expiry,
+    Held,
+    Release,
+    Renewal,
+    Short,
+    Spent,
+    Void,
+    require_sound,
+)
 from store.reservations import Reservation
 from store.standing import Standing, standings
 from store.tables import reservations as reservation_rows
 
+__all__ = [
+    "Answer",
+    "Ask",
+    "Entry",
+    "Held",
+    "Release",
+    "Renewal",
+    "Short",
+    "Spent",
+    "Void",
+    "admit",
+    "enter",
+    "expire",
+    "release",
+    "renew",
+    "settle",
+]
+
 AT_ONCE = 200
 """Reservations that expire in one transaction: writes are short."""
-
-TOKENS = ("input", "cache_read", "cache_write_5m", "cache_write_1h", "output", "reasoning")
-"""The kinds of tokens that usage tells apart."""
-
-
-@dataclass(frozen=True)
-class Ask:
-    """One model call that wants money.
-
-    `id` is the request's, made by the relay, 32 hex digits. `run_cap_nano_usd` is the capability's, 0 for
-    none. `model` is the one that the request names, `endpoint` its shape: `anthropic.messages`,
-    `openai.chat`, `openai.responses` or `gemini.generate`. `least` and `most` are what it can cost at
-    most, with the least output that makes sense and with the output it asked for; `price` is the version
-    of the price that they were reckoned by. Until `lease_until` the relay answers for it. Times are aware UTC.
-    """
-
-    id: str
-    owner: str
-    plan: str
-    task: str
-    run: str
-    epoch: int
-    run_cap_nano_usd: int
-    model: str
-    endpoint: str
-    least: int
-    most: int
-    price: str
-    at: datetime
-    lease_until: datetime
-
-
-@dataclass(frozen=True)
-class Held:
-    """The call may cost so much and no more: `least <= nano_usd <= most`, shrunk to what every ceiling has left."""
-
-    id: str
-    nano_usd: int
-
-
-@dataclass(frozen=True)
-class Short:
-    """The first ceiling in the order of their locks that has less left than the call costs at the least."""
-
-    ceiling: CeilingKind
-    subject: str
-    cap: int
-    left: int
-
-
-@dataclass(frozen=True)
-class Void:
-    """The run gets no money, and why, in one sentence: it is over, or is not what the ask says that it is."""
-
-    why: str
-
-
-@dataclass(frozen=True)
-class Spent:
-    """What a call came to. `nano_usd` None: nobody knows what it cost, and the whole reservation is spent.
-
-    `tokens` by kind, of `TOKENS`; `outcome` in one word, `status` the provider's, 0 where it gave none.
-    """
-
-    id: str
-    nano_usd: int | None
-    tokens: Mapping[str, int]
-    price: str
-    at: datetime
-    outcome: str
-    status: int
-
-
-@dataclass(frozen=True)
-class Release:
-    """Nothing of the call reached the provider."""
-
-    id: str
-    at: datetime
-
-
-@dataclass(frozen=True)
-class Renewal:
-    """The call goes on, and the relay answers for it until then."""
-
-    id: str
-    until: datetime
-
-
-@dataclass(frozen=True)
-class _Expiry:
-    id: str
-    now: datetime
-
-
-Entry = Ask | Spent | Release | Renewal
-Answer = Held | Short | Void | bool
 
 
 def admit(connection: Connection, asks: Sequence[Ask]) -> list[Held | Short | Void]:
@@ -153,7 +87,7 @@ def expire(connection: Connection, now: datetime) -> int:
     """Let what is held past its lease count as spent, since nobody answers for it; how many, `AT_ONCE` at most."""
     lapsed = (reservation_rows.c.state == State.HELD, reservation_rows.c.lease_until <= now)
     query = select(reservation_rows.c.id).where(*lapsed).order_by(reservation_rows.c.lease_until).limit(AT_ONCE)
-    expiries = [_Expiry(id, now) for id in connection.scalars(query)]
+    expiries = [Expiry(id, now) for id in connection.scalars(query)]
     return sum(answer is True for answer in _pass(connection, expiries, ""))
 
 
@@ -165,11 +99,11 @@ def enter(connection: Connection, entries: Sequence[Entry], relay: str = "") -> 
     return _pass(connection, entries, relay)
 
 
-def _pass(connection: Connection, entries: Sequence[Entry | _Expiry], relay: str) -> list[Answer]:
+def _pass(connection: Connection, entries: Sequence[Entry | Expiry], relay: str) -> list[Answer]:
     if not entries:
         return []
     for entry in entries:
-        _require_sound(entry)
+        require_sound(entry)
     asks = [entry for entry in entries if isinstance(entry, Ask)]
     runs = standings(connection, {ask.run for ask in asks})
     wanted = {ask.id: run.needs(ask.at, ask.run_cap_nano_usd) for ask in asks if (run := _able(runs, ask))}
@@ -210,7 +144,7 @@ class _Book:
         self._changed: dict[str, Reservation] = {}
         self._usage: list[dict[str, object]] = []
 
-    def enter(self, entry: Entry | _Expiry) -> Answer:
+    def enter(self, entry: Entry | Expiry) -> Answer:
         if isinstance(entry, Ask):
             return self._admit(entry)
         held = self._reservations.get(entry.id)
@@ -223,7 +157,7 @@ class _Book:
                 return self._end(held, ReservationEvent.RELEASE, 0, entry.at)
             case Renewal():
                 return self._renew(held, entry.until)
-            case _Expiry():
+            case Expiry():
                 over = held.lease_until <= entry.now
                 return over and self._end(held, ReservationEvent.EXPIRE, held.held, entry.now)
 
@@ -318,15 +252,3 @@ def _room(ceiling: Ceiling, ask: Ask) -> tuple[int | None, int | None]:
         return ceiling.cap, ceiling.left
     cap = min(ask.run_cap_nano_usd, ask.run_cap_nano_usd if ceiling.cap is None else ceiling.cap)
     return cap, cap - ceiling.held - ceiling.settled
-
-
-def _require_sound(entry: Entry | _Expiry) -> None:
-    match entry:
-        case Ask() if not 0 <= entry.least <= entry.most:
-            raise ValueError(f"request {entry.id} costs {entry.least} at the least and {entry.most} at the most")
-        case Ask() if entry.run_cap_nano_usd < 0:
-            raise ValueError(f"run {entry.run} has a cap below nothing")
-        case Spent() if (entry.nano_usd or 0) < 0 or min(entry.tokens.values(), default=0) < 0:
-            raise ValueError(f"request {entry.id} cannot have taken less than nothing")
-        case Spent() if not entry.tokens.keys() <= set(TOKENS):
-            raise ValueError(f"request {entry.id} took tokens of a kind that is not known")

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, case, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, case, func, or_, select
 
 from domain.ledger import CeilingKind, ReservationState, ceiling_id, day_subject
 from store.caps import said_or_usual
@@ -66,7 +67,7 @@ def _plan(connection: Connection, plan: str) -> Iterator[Flaw]:
 
 
 def _sums(
-    connection: Connection, chosen: ColumnElement[bool], kind: CeilingKind, of_runs: object = None
+    connection: Connection, chosen: ColumnElement[bool], kind: CeilingKind, of_runs: Select[Any] | None = None
 ) -> Iterator[Flaw]:
     """Each ceiling's sums beside those of its reservations, also of such as name a ceiling that is not there."""
     column = _COLUMNS[kind]
@@ -120,7 +121,9 @@ def _reservations(connection: Connection, plan: str) -> Iterator[Flaw]:
             if getattr(row, name) != ceiling:
                 yield Flaw(f"reservation {id} is taken from {getattr(row, name)}, and not from {ceiling}", id, name)
         if not row.day_ceiling.startswith(f"{CeilingKind.DAY}:{row.owner}:"):
-            yield Flaw(f"reservation {id} is taken from {row.day_ceiling}, which is not {row.owner}'s", id, "day_ceiling")
+            yield Flaw(
+                f"reservation {id} is taken from {row.day_ceiling}, which is not {row.owner}'s", id, "day_ceiling"
+            )
         due = {
             ReservationState.HELD: 0,
             ReservationState.RELEASED: 0,
@@ -142,7 +145,9 @@ def _day_caps(connection: Connection, owner: str, days: ColumnElement[bool]) -> 
         # Clocks may be apart: what was said in the first moments of the next day may be in the last row of this one.
         after = [cap for day, cap in said if day > row.id][:1]
         if row.cap not in (before[-1], *after):
-            yield Flaw(f"cap of ceiling {row.id} is {row.cap}, but its owner's receipts say {before[-1]}", row.id, "cap")
+            yield Flaw(
+                f"cap of ceiling {row.id} is {row.cap}, but its owner's receipts say {before[-1]}", row.id, "cap"
+            )
 
 
 def _said(connection: Connection, owner: str) -> Collection[tuple[str, int]]:

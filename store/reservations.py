@@ -84,8 +84,8 @@ class Reservation:
 
 def first(id: str, run_id: str, ceilings: tuple[str, ...], **said: Any) -> Reservation:
     """A reservation as it begins."""
-    state = RESERVATION.after(None, ReservationEvent.HOLD)
-    return Reservation(id, run_id, ceilings, state, settled=0, ended_at=None, **said)
+    said |= {"state": RESERVATION.after(None, ReservationEvent.HOLD), "settled": 0, "ended_at": None}
+    return Reservation(id, run_id, ceilings, **said)
 
 
 def load(connection: Connection, ids: Sequence[str]) -> dict[str, Reservation]:

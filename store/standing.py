@@ -42,12 +42,16 @@ _STANDINGS = (
 class Claim(Protocol):
     """What somebody who wants money says about the run."""
 
-    owner: str
-    plan: str
-    task: str
-    run: str
-    epoch: int
-    model: str
+    @property
+    def owner(self) -> str: ...
+    @property
+    def plan(self) -> str: ...
+    @property
+    def task(self) -> str: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def model(self) -> str: ...
 
 
 @dataclass(frozen=True)

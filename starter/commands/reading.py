@@ -25,6 +25,17 @@ def report(
     return reading.report(plan, markdown=markdown, json=json)
 
 
+def costs(plan: Plan, json: Json = False) -> Exit:
+    """Print what a plan has cost: by task, run and model, what is held, and what is left.
+
+    Held is what calls that are under way may come to. What no relay answers for any more, and no usage is
+    known of, counts in full.
+    """
+    from starter import costs as costs_
+
+    return costs_.costs(plan, json=json)
+
+
 def receipts(
     plan: Plan,
     after: Annotated[int, typer.Option(min=0, max=2**62, metavar="SEQ", help="Only those after this one.")] = 0,

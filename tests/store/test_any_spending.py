@@ -20,7 +20,7 @@ from store.budgets import set_day
 from store.database import Store, open_store
 from store.ledger import Answer, Ask, Entry, Held, Release, Renewal, Short, Void, enter, expire
 from store.tables import ceilings
-from tests.store.spending import AT, CENT, LEASE, Spender, spent
+from tests.store.spending import AT, CENT, LEASE, Spender, nano, spent
 
 _numbers = count(1)
 CENTS = st.integers(0, 60)
@@ -70,9 +70,7 @@ class AnySpending(RuleBasedStateMachine):
     @rule(wanted=st.lists(st.tuples(st.booleans(), st.integers(1, 2), CENTS, CENTS), min_size=1, max_size=4))
     def ask(self, wanted: list[tuple[bool, int, int, int]]) -> None:
         asks = [
-            self.spenders[other].ask(
-                min(cents), max(cents), ordinal=ordinal, at=self.at, lease_until=self.at + LEASE
-            )
+            self.spenders[other].ask(min(cents), max(cents), ordinal=ordinal, at=self.at, lease_until=self.at + LEASE)
             for other, ordinal, *cents in wanted
         ]
         for ask, answer in zip(asks, self.enter(*asks), strict=True):
@@ -131,7 +129,7 @@ class AnySpending(RuleBasedStateMachine):
         self.budgets[id] = (self.budgets[id] or 0) + more
         kind, subject = id.split(":")
         spender = next(each for each in self.spenders if subject.startswith(each.plan))
-        facts = {"budget_nano_usd": self.budgets[id] * CENT}
+        facts = {"budget_nano_usd": nano(self.budgets[id])}
         wish = spender.wish(kind, subject, "raised", facts)
         for store in self.stores:
             spender.go(store, wish)
