@@ -52,8 +52,8 @@ def used_by(connection: Connection, owner: str, plan: str, task: str, at: dateti
         ceiling_id(CeilingKind.PLAN, plan),
         ceiling_id(CeilingKind.DAY, day_subject(owner, at, zone)),
     ]
-    query = select(ceilings.c.id, ceilings.c.held + ceilings.c.settled).where(ceilings.c.id.in_(wanted))
-    used = dict(connection.execute(query).tuples().all())
+    query = select(ceilings.c.id, ceilings.c.held, ceilings.c.settled).where(ceilings.c.id.in_(wanted))
+    used = {row.id: row.held + row.settled for row in connection.execute(query)}
     of_task, of_plan, of_day = (used.get(id, 0) for id in wanted)
     return Used(of_task, of_plan, of_day, cap)
 

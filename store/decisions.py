@@ -9,6 +9,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
+from domain.budget import format_usd
 from domain.decision import (
     Already,
     Decision,
@@ -71,7 +72,15 @@ def decide(connection: Connection, decision: Decision, at: datetime, incarnation
         return Reply(Outcome.REFUSED, moved[-1].refused, state, plan.id, moved[-1].receipt.seq)
     # A repeat of the same call, whose first answer was lost, is no second decision.
     outcome = Outcome.DONE if first.fresh or first.receipt.at == at else Outcome.ALREADY
-    return Reply(outcome, f"{decision.kind}: now {first.state}", first.state or "", plan.id, first.receipt.seq)
+    raised = _raised(decision)
+    return Reply(outcome, f"{decision.kind}{raised}: now {first.state}", first.state or "", plan.id, first.receipt.seq)
+
+
+def _raised(decision: Decision) -> str:
+    """What may be spent from now on, in words; empty where that was not decided."""
+    budgets = (("the task", decision.budget_nano_usd), ("the plan", decision.plan_budget_nano_usd))
+    said = [f"{format_usd(nano_usd)} for {what}" for what, nano_usd in budgets if nano_usd]
+    return f" {' and '.join(said)}" if said else ""
 
 
 def _task(connection: Connection, plan: PlanRow, ordinal: int, at: datetime) -> TaskFacts | None:

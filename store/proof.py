@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, case, func, or_, select
+from sqlalchemy import ColumnElement, Connection, case, func, or_, select
 
 from domain.ledger import CeilingKind, ReservationState, ceiling_id, day_subject
 from store.caps import said_or_usual
@@ -38,10 +37,10 @@ class Flaw:
 
 def homes(connection: Connection) -> set[str]:
     """The chains that ceilings belong to, whether there is anything on them or not."""
-    days = select(ceilings.c.owner).where(ceilings.c.kind == CeilingKind.DAY).distinct()
-    return {f"owner:{owner}" for owner in connection.scalars(days)} | set(
-        connection.scalars(select(ceilings.c.subject).where(ceilings.c.kind == CeilingKind.PLAN))
-    )
+    plans_of = select(ceilings.c.subject).where(ceilings.c.kind == CeilingKind.PLAN)
+    named = select(reservations.c.day_ceiling).union(select(ceilings.c.id).where(ceilings.c.kind == CeilingKind.DAY))
+    days = {day.split(":")[1] for day in connection.scalars(named) if day.count(":") > 1}
+    return {f"owner:{owner}" for owner in days} | set(connection.scalars(plans_of))
 
 
 def flaws(connection: Connection, chain: str) -> Iterator[Flaw]:
@@ -49,7 +48,8 @@ def flaws(connection: Connection, chain: str) -> Iterator[Flaw]:
     if chain.startswith("owner:"):
         owner = chain.removeprefix("owner:")
         days = (ceilings.c.kind == CeilingKind.DAY) & (ceilings.c.owner == owner)
-        yield from _sums(connection, days, CeilingKind.DAY)
+        of_days = reservations.c.day_ceiling.startswith(f"{CeilingKind.DAY}:{owner}:", autoescape=True)
+        yield from _sums(connection, days, CeilingKind.DAY, of_days)
         yield from _day_caps(connection, owner, days)
     elif ":" not in chain:
         yield from _plan(connection, chain)
@@ -57,23 +57,23 @@ def flaws(connection: Connection, chain: str) -> Iterator[Flaw]:
 
 def _plan(connection: Connection, plan: str) -> Iterator[Flaw]:
     of_runs = select(runs.c.id).where(runs.c.plan_id == plan)
+    mine = reservations.c.run_id.in_(of_runs)
     of_tasks = select(tasks.c.id).where(tasks.c.plan_id == plan)
     for kind, subjects in ((CeilingKind.RUN, of_runs), (CeilingKind.TASK, of_tasks)):
-        yield from _sums(connection, (ceilings.c.kind == kind) & ceilings.c.subject.in_(subjects), kind, of_runs)
+        yield from _sums(connection, (ceilings.c.kind == kind) & ceilings.c.subject.in_(subjects), kind, mine)
     own = (ceilings.c.kind == CeilingKind.PLAN) & (ceilings.c.subject == plan)
-    yield from _sums(connection, own, CeilingKind.PLAN, of_runs)
+    yield from _sums(connection, own, CeilingKind.PLAN, mine)
     yield from _caps(connection, plan)
     yield from _reservations(connection, plan)
 
 
 def _sums(
-    connection: Connection, chosen: ColumnElement[bool], kind: CeilingKind, of_runs: Select[Any] | None = None
+    connection: Connection, chosen: ColumnElement[bool], kind: CeilingKind, mine: ColumnElement[bool]
 ) -> Iterator[Flaw]:
     """Each ceiling's sums beside those of its reservations, also of such as name a ceiling that is not there."""
     column = _COLUMNS[kind]
     there = {row.id: row for row in connection.execute(select(ceilings).where(chosen).order_by(ceilings.c.id))}
-    query = select(column, _HELD, _SETTLED).group_by(column)
-    query = query.where(reservations.c.run_id.in_(of_runs)) if of_runs is not None else query.where(column.in_(there))
+    query = select(column, _HELD, _SETTLED).where(mine).group_by(column)
     found = {id: (int(held), int(settled)) for id, held, settled in connection.execute(query)}
     for id, row in there.items():
         held, settled = found.pop(id, (0, 0))

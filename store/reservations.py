@@ -82,10 +82,22 @@ class Reservation:
         return True
 
 
-def first(id: str, run_id: str, ceilings: tuple[str, ...], **said: Any) -> Reservation:
+def first(
+    id: str,
+    run_id: str,
+    ceilings: tuple[str, ...],
+    *,
+    held: int,
+    model: str,
+    endpoint: str,
+    price: str,
+    asked_at: datetime,
+    lease_until: datetime,
+    relay: str,
+) -> Reservation:
     """A reservation as it begins."""
-    said |= {"state": RESERVATION.after(None, ReservationEvent.HOLD), "settled": 0, "ended_at": None}
-    return Reservation(id, run_id, ceilings, **said)
+    state = RESERVATION.after(None, ReservationEvent.HOLD)
+    return Reservation(id, run_id, ceilings, state, held, 0, model, endpoint, price, asked_at, lease_until, None, relay)
 
 
 def load(connection: Connection, ids: Sequence[str]) -> dict[str, Reservation]:

@@ -14,6 +14,7 @@ from domain.plan import PlanEvent, PlanState, TaskSpec
 from domain.run import Role
 from domain.task import ENDED
 from domain.view import Happening, PlanView, TaskView
+from store.costs import spent_on
 from store.moves import lock_chain, move
 from store.plans import PlanRow, load_plan, load_revision
 from store.receipts import head_of, receipts_of
@@ -69,6 +70,7 @@ def plan_view(connection: Connection, plan_id: str) -> PlanView | None:
         tasks=_tasks(connection, plan),
         story=tuple(line for receipt in latest if (line := tell(receipt)) is not None),
         story_starts_at=max(0, seq - STORY) + 1,
+        spent_nano_usd=spent_on(connection, plan_id),
     )
 
 
