@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, case, collate, select, update
+from sqlalchemy import Connection, bindparam, case, collate, select
 
 from domain.ledger import CeilingKind, ceiling_id
+from store import many
 from store.caps import day_budget
 from store.database import insert_into
 from store.moves import lock_chain
@@ -24,11 +25,6 @@ _THERE = select(ceilings.c.id).where(_CHOSEN)
 _LOCK = select(ceilings).where(_CHOSEN).order_by(_RANK, ceilings.c.id).with_for_update()
 # Rows are made in Python's order of texts, so they are locked in that order too, whatever the database's is.
 _LOCK_C = select(ceilings).where(_CHOSEN).order_by(_RANK, collate(ceilings.c.id, "C")).with_for_update()
-_KEEP = (
-    update(ceilings)
-    .where(ceilings.c.id == bindparam("at"))
-    .values(held=bindparam("now_held"), settled=bindparam("now_settled"))
-)
 
 
 @dataclass(frozen=True)
@@ -88,9 +84,8 @@ def locked(connection: Connection, needs: Iterable[Need], known: Collection[str]
 
 def keep(connection: Connection, changed: Iterable[Ceiling]) -> None:
     """Write the sums of locked ceilings back."""
-    rows = [{"at": each.id, "now_held": each.held, "now_settled": each.settled} for each in changed]
-    if rows:
-        connection.execute(_KEEP, rows)
+    rows = [{"id": each.id, "held": each.held, "settled": each.settled} for each in changed]
+    many.update(connection, ceilings, rows)
 
 
 def _make(connection: Connection, missing: Collection[Need]) -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, select
-from sqlalchemy import insert as insert_into
-from sqlalchemy import update as update_of
 
 from domain.errors import IllegalMove
 from domain.ledger import RESERVATION, ReservationEvent
 from domain.ledger import ReservationState as State
+from store import many
 from store.tables import reservations, usage
 
 _COLUMNS = (
@@ -34,19 +33,8 @@ _COLUMNS = (
     reservations.c.ended_at,
     reservations.c.relay,
 )
+_MAY_CHANGE = ("id", "state", "settled", "lease_until", "ended_at")
 _LOAD = select(*_COLUMNS).where(reservations.c.id.in_(bindparam("ids", expanding=True)))
-_INSERT = insert_into(reservations)
-_UPDATE = (
-    update_of(reservations)
-    .where(reservations.c.id == bindparam("of"))
-    .values(
-        state=bindparam("now_state"),
-        settled=bindparam("now_settled"),
-        lease_until=bindparam("now_until"),
-        ended_at=bindparam("now_ended"),
-    )
-)
-_INSERT_USAGE = insert_into(usage)
 
 
 @dataclass
@@ -106,29 +94,18 @@ def load(connection: Connection, ids: Sequence[str]) -> dict[str, Reservation]:
     return {row[0]: Reservation(row[0], row[1], tuple(row[2:6]), *row[6:]) for row in rows}
 
 
-def insert(connection: Connection, fresh: Collection[Reservation]) -> None:
-    if fresh:
-        connection.execute(_INSERT, [_row(each) for each in fresh])
+def insert(connection: Connection, fresh: Iterable[Reservation]) -> None:
+    many.insert(connection, reservations, [_row(each) for each in fresh])
 
 
 def update(connection: Connection, changed: Iterable[Reservation]) -> None:
-    rows = [
-        {
-            "of": each.id,
-            "now_state": each.state,
-            "now_settled": each.settled,
-            "now_until": each.lease_until,
-            "now_ended": each.ended_at,
-        }
-        for each in changed
-    ]
-    if rows:
-        connection.execute(_UPDATE, rows)
+    """Write what may change of a reservation."""
+    rows = [{name: getattr(each, name) for name in _MAY_CHANGE} for each in changed]
+    many.update(connection, reservations, rows)
 
 
 def insert_usage(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    if rows:
-        connection.execute(_INSERT_USAGE, list(rows))
+    many.insert(connection, usage, rows)
 
 
 def _row(each: Reservation) -> dict[str, Any]:
