@@ -59,7 +59,7 @@ def _update(table: Table, names: tuple[str, ...]) -> TextClause:
 
 @cache
 def _update_one(table: Table, names: tuple[str, ...]) -> Update:
-    changes = {name: bindparam(f"new_{name}") for name in names if name != "id"}
+    changes: dict[str, Any] = {name: bindparam(f"new_{name}") for name in names if name != "id"}
     return update_of(table).where(table.c.id == bindparam("new_id")).values(changes)
 
 

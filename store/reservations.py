@@ -91,7 +91,7 @@ def first(
 def load(connection: Connection, ids: Sequence[str]) -> dict[str, Reservation]:
     """Those of these reservations that are there."""
     rows = connection.execute(_LOAD, {"ids": ids})
-    return {row[0]: Reservation(row[0], row[1], tuple(row[2:6]), *row[6:]) for row in rows}
+    return {row.id: _of_row(row) for row in rows}
 
 
 def insert(connection: Connection, fresh: Iterable[Reservation]) -> None:
@@ -106,6 +106,11 @@ def update(connection: Connection, changed: Iterable[Reservation]) -> None:
 
 def insert_usage(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
     many.insert(connection, usage, rows)
+
+
+def _of_row(row: Any) -> Reservation:
+    id, run_id, of_run, of_task, of_plan, of_day, *rest = row
+    return Reservation(id, run_id, (of_run, of_task, of_plan, of_day), *rest)
 
 
 def _row(each: Reservation) -> dict[str, Any]:

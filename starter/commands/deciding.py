@@ -118,9 +118,10 @@ def budget(
     ] = "",
     json: Json = False,
 ) -> Exit:
-    """Show what your runs may cost in a day, what they have cost today, and what is left; or set it.
+    """Show or set what your runs may cost in a day.
 
-    It holds over all your plans, from this day on. Where nothing was said it is 25 USD, in UTC.
+    Without an option it shows what they have cost today, and what is left. What is set holds over all your
+    plans, from this day on. Where nothing was said it is 25 USD, in UTC.
     """
     from starter import budgets
 

@@ -26,10 +26,10 @@ def report(
 
 
 def costs(plan: Plan, json: Json = False) -> Exit:
-    """Print what a plan has cost: by task, run and model, what is held, and what is left.
+    """Print what a plan has cost.
 
-    Held is what calls that are under way may come to. What no relay answers for any more, and no usage is
-    known of, counts in full.
+    By task, run and model: what is spent, what is held, and what is left. Held is what calls that are under
+    way may come to. What no relay answers for any more, and no usage is known of, counts in full.
     """
     from starter import costs as costs_
 

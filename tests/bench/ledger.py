@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
+from typing import Any
 from uuid import uuid4
 
 import sqlalchemy as sa
@@ -135,8 +136,8 @@ def _patience(url: str) -> dict[str, int]:
 def _begin_immediately(engine: AsyncEngine) -> None:
     """With the same promise as ours: a commit that was acknowledged outlives a power cut."""
 
-    def configure(connection: sa.pool.base.DBAPIConnection, _record: object) -> None:
-        connection.isolation_level = None  # type: ignore[attr-defined]  # sqlite3's own
+    def configure(connection: Any, _record: object) -> None:
+        connection.isolation_level = None
         for setting in ("journal_mode = WAL", "synchronous = FULL"):
             cursor = connection.cursor()
             cursor.execute(f"PRAGMA {setting}")
