@@ -44,7 +44,7 @@ def _choices(view: PlanView, task: TaskView) -> tuple[str, ...]:
     # Only what is outside the plan's scope can be approved as it is; elsewhere `approve` would be another `resume`.
     approve = (f"watchbill approve {name}",) if task.question_kind == QuestionKind.OUT_OF_SCOPE else ()
     if task.question_kind == QuestionKind.OUT_OF_BUDGET:
-        approve = (f'watchbill approve {name} --budget "5 USD"', f"watchbill costs {view.slug}")
+        approve = (f'watchbill approve {name} --budget "what it may cost in USD"', f"watchbill costs {view.slug}")
     return (
         *approve,
         f"watchbill resume {name}",
