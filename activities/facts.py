@@ -23,12 +23,13 @@ from domain.publication import (
     PlanRef,
     PublishTo,
 )
+from domain.raising import SetDay
 from domain.run import RunEnd, RunFacts
 from domain.task import TaskFacts
 from domain.view import PlanView
 from signing.keys import Signer
 from signing.seals import Head, seal
-from store import decisions, dispatch, moves, publication, receipts, runs, seals, tasks, views
+from store import budgets, decisions, dispatch, ledger, moves, publication, receipts, runs, seals, tasks, views
 from store.database import Store
 
 whole = activity.defn(no_thread_cancel_exception=True)
@@ -126,6 +127,23 @@ class Facts:
             with self.store.write() as connection:
                 lost += runs.lose_lapsed(connection, run, self.keeper, datetime.now(UTC), self.incarnation)
         return lost
+
+    @whole
+    def expire_reservations(self, _: None) -> int:
+        """Let what is held for calls that no relay answers for any more count as spent. A repeat finds none left."""
+        expired = 0
+        while True:
+            with self.store.write() as connection:
+                count = ledger.expire(connection, datetime.now(UTC) - runs.SKEW)
+            expired += count
+            if count < ledger.AT_ONCE:
+                return expired
+
+    @whole
+    def set_day(self, order: SetDay) -> Reply:
+        """Write down what an owner's runs may cost a day. Repeated, it answers the first receipt."""
+        with self.store.write() as connection:
+            return budgets.set_day(connection, order, activity.info().scheduled_time, self.incarnation)
 
     @whole
     def move(self, order: Moves) -> MovesReply:

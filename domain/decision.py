@@ -43,7 +43,8 @@ class Decision:
 
     `names` is what it answers: for confirm the digest of the document; for resume, approve and
     answer of a paused task the question's id; for approve of a pull request the head sha. `by` is
-    who says so, as far as the door knows.
+    who says so, as far as the door knows. `budget_nano_usd` and `plan_budget_nano_usd` are what the task
+    and its plan may cost from now on, 0 where that stays as it is: an approval of money approves nothing else.
     """
 
     kind: DecisionKind
@@ -52,6 +53,12 @@ class Decision:
     names: str = ""
     text: str = ""
     by: str = ""
+    budget_nano_usd: int = 0
+    plan_budget_nano_usd: int = 0
+
+    @property
+    def raises(self) -> bool:
+        return bool(self.budget_nano_usd or self.plan_budget_nano_usd)
 
 
 class Outcome(StrEnum):
@@ -94,6 +101,7 @@ class PlanFacts:
     attempts: int = 4
     checks: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
+    budget_nano_usd: int | None = None
 
 
 @dataclass(frozen=True)
@@ -118,7 +126,7 @@ def decide_plan(decision: Decision, plan: PlanFacts, tasks: tuple[TaskFacts, ...
     """The moves by which a decision on a whole plan is carried out (`confirm` is the publication's)."""
 
     def plan_move(event: PlanEvent, key: str, facts: Mapping[str, Any] | None = None) -> Move:
-        return Move("plan", plan.id, event, key, plan.id, _cause(decision), at, facts or {})
+        return Move("plan", plan.id, event, key, plan.id, cause_of(decision), at, facts or {})
 
     match decision.kind:
         case DecisionKind.PAUSE if plan.paused:
@@ -157,7 +165,7 @@ def decide_task(
         case DecisionKind.PAUSE:
             return ask(
                 task, QuestionKind.PAUSED_BY_PERSON, "Paused by a person. Resume to go on.", task.state,
-                _cause(decision), at,
+                cause_of(decision), at,
             )  # fmt: skip
         case DecisionKind.APPROVE if task.state is TaskState.IN_REVIEW:
             return _approve_head(decision, task, at)
@@ -214,7 +222,7 @@ def _approve_head(decision: Decision, task: TaskFacts, at: datetime) -> Ruling:
         return Already(f"{task.head_sha[:12]} is approved", f"{task.id}:approved:{task.round}:{task.head_sha}")
     return (
         task_move(
-            task, TaskEvent.APPROVED, f"approved:{task.round}:{task.head_sha}", _cause(decision), at,
+            task, TaskEvent.APPROVED, f"approved:{task.round}:{task.head_sha}", cause_of(decision), at,
             {"approved_sha": task.head_sha},
         ),
     )  # fmt: skip
@@ -233,7 +241,7 @@ def _answer(decision: Decision, task: TaskFacts, question: Question | None, at: 
         return Refusal("an answer needs words")
     taken_as_it_is = decision.kind is DecisionKind.APPROVE and question.kind is QuestionKind.OUT_OF_SCOPE
     resume_at = TaskState.CHECKING if taken_as_it_is else question.resume_at
-    cause = _cause(decision)
+    cause = cause_of(decision)
     facts: dict[str, Any] = {
         "question_id": None,
         "round": task.round + 1,
@@ -260,8 +268,8 @@ def _retry(decision: Decision, plan: PlanFacts, task: TaskFacts, at: datetime) -
     if task.state is not TaskState.FAILED:
         return Refusal(f"only a failed task can be retried; this one is {task.state}")
     facts = {"round": task.round + 1, "allowed_runs": task.runs_begun + task.attempts, "reason": ""}
-    retry = task_move(task, TaskEvent.RETRY, f"retry:{task.round}", _cause(decision), at, facts)
-    return (retry, *reopen_plan(plan, _cause(decision), at))
+    retry = task_move(task, TaskEvent.RETRY, f"retry:{task.round}", cause_of(decision), at, facts)
+    return (retry, *reopen_plan(plan, cause_of(decision), at))
 
 
 def reopen_plan(plan: PlanFacts, cause: str, at: datetime) -> tuple[Move, ...]:
@@ -272,7 +280,7 @@ def reopen_plan(plan: PlanFacts, cause: str, at: datetime) -> tuple[Move, ...]:
 
 
 def _cancel(decision: Decision, task: TaskFacts, at: datetime) -> tuple[Move, ...]:
-    cause = _cause(decision)
+    cause = cause_of(decision)
     cancel = task_move(task, TaskEvent.CANCEL, "cancel", cause, at, {"question_id": None, "reason": cause})
     return (cancel, *withdraw_question(task, cause, at))
 
@@ -282,6 +290,6 @@ def task_move(task: TaskFacts, event: TaskEvent, key: str, cause: str, at: datet
     return Move("task", task.id, event, f"{task.id}:{key}", task.plan_id, cause, at, facts)
 
 
-def _cause(decision: Decision) -> str:
+def cause_of(decision: Decision) -> str:
     said = f": {decision.text.strip()[:500]}" if decision.text.strip() else ""
     return f"{decision.kind} by {decision.by or 'a person'}{said}"

@@ -75,8 +75,9 @@ def after_work(task: TaskFacts, run: RunFacts, end: RunEnd, work: Collected) -> 
 
 def _after_broken_run(task: TaskFacts, run: RunFacts, end: RunEnd, work: Collected) -> Answer:
     if end.outcome is Outcome.REFUSED:
-        raise_it = "Raise the budget, or cancel."
-        return Pause(QuestionKind.OUT_OF_BUDGET, f"The money is spent: {end.reason}. {raise_it}", TaskState.WORKING)
+        kept = f"What it did is kept as {work.head_sha[:12]}, and pushed nowhere. " if work.changed else ""
+        why = f"The money is spent: {end.reason}. {kept}Raise the budget, or cancel."
+        return Pause(QuestionKind.OUT_OF_BUDGET, why, TaskState.WORKING)
     if end.state is RunState.REFUSED:
         return Pause(QuestionKind.CANNOT_GO_ON, f"The run was refused: {end.reason}.", TaskState.WORKING)
     if end.state is not RunState.CRASHED:

@@ -16,6 +16,7 @@ class OwnerEvent(StrEnum):
     OPEN = "open"
     PAUSE = "pause"
     RESUME = "resume"
+    BUDGET = "budget"
 
 
 OWNER = Lifecycle(
@@ -24,6 +25,10 @@ OWNER = Lifecycle(
         (None, OwnerEvent.OPEN, OwnerState.OPEN),
         (OwnerState.OPEN, OwnerEvent.PAUSE, OwnerState.PAUSED),
         (OwnerState.PAUSED, OwnerEvent.RESUME, OwnerState.OPEN),
+        # What their runs may cost a day, and where that day begins.
+        (None, OwnerEvent.BUDGET, OwnerState.OPEN),
+        (OwnerState.OPEN, OwnerEvent.BUDGET, OwnerState.OPEN),
+        (OwnerState.PAUSED, OwnerEvent.BUDGET, OwnerState.PAUSED),
     ),
     ended=frozenset(),
 )

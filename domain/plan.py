@@ -29,6 +29,7 @@ class PlanEvent(StrEnum):
     BEGIN = "begin"
     PAUSE = "pause"
     RESUME = "resume"
+    RAISED = "raised"
     COMPLETE = "complete"
     REOPEN = "reopen"
     ARCHIVE = "archive"
@@ -48,6 +49,9 @@ PLAN = Lifecycle(
         (P.CONFIRMED, E.RESUME, P.CONFIRMED),
         (P.IN_PROGRESS, E.PAUSE, P.IN_PROGRESS),
         (P.IN_PROGRESS, E.RESUME, P.IN_PROGRESS),
+        # A person lets it cost more.
+        (P.CONFIRMED, E.RAISED, P.CONFIRMED),
+        (P.IN_PROGRESS, E.RAISED, P.IN_PROGRESS),
         # A plan whose boxes were all checked, or cancelled before the first began, has nothing to begin.
         ((P.CONFIRMED, P.IN_PROGRESS), E.COMPLETE, P.COMPLETED),
         # A person retries a failed task, or the forge reopens what was closed.

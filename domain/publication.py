@@ -58,13 +58,16 @@ class Decide:
 class Word:
     """A decision as it arrives by signal at a plan's workflow, from a webhook or by hand in the UI.
 
-    `task` is the box's ordinal, None for the whole plan; `names` is what the decision answers.
+    `task` is the box's ordinal, None for the whole plan; `names` is what the decision answers. Budgets are
+    those of an approval that raises one, 0 where they stay as they are.
     """
 
     task: int | None = None
     names: str = ""
     text: str = ""
     by: str = ""
+    budget_nano_usd: int = 0
+    plan_budget_nano_usd: int = 0
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from domain.ledger import RESERVATION
 from domain.lifecycle import Lifecycle
 from domain.owner import OWNER
 from domain.plan import PLAN, REVISION
 from domain.run import EVIDENCE, RUN
 from domain.task import QUESTION, TASK
 
-LIFECYCLES = (PLAN, REVISION, TASK, QUESTION, RUN, EVIDENCE, OWNER)
+LIFECYCLES = (PLAN, REVISION, TASK, QUESTION, RUN, EVIDENCE, OWNER, RESERVATION)
 
 
 def page() -> str:

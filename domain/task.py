@@ -41,6 +41,7 @@ class TaskEvent(StrEnum):
     CI_FAILED = "ci_failed"
     CONFLICTED = "conflicted"
     APPROVED = "approved"
+    RAISED = "raised"
     PAUSE = "pause"
     RESUME_PENDING = "resume_pending"
     RESUME_WORKING = "resume_working"
@@ -100,6 +101,8 @@ TASK = Lifecycle(
         (T.IN_REVIEW, E.CONFLICTED, T.WORKING),
         # The commit lay on a host that is gone, and had not been pushed.
         ((T.CHECKING, T.REVIEWING, T.PUBLISHING), E.WORK_LOST, T.WORKING),
+        # A person lets it cost more.
+        *((state, E.RAISED, state) for state in (*RUNNABLE, T.PAUSED)),
         # Waiting for a person, and going on where it stood.
         (RUNNABLE, E.PAUSE, T.PAUSED),
         *((T.PAUSED, event, state) for state, event in RESUME_AT.items()),
@@ -181,6 +184,8 @@ class TaskFacts:
     for which the policy's evidence is complete, `approved_sha` which a person approved.
     `last_tree_sha` is the tree of the round before, for the breaker on no progress.
 
+    `budget_nano_usd` is what all its runs may cost together, None where nobody said.
+
     `model` is what the runtime uses, `session` the id under which the CLI of the newest author run
     remembers the task, empty where it cannot be gone on with.
 
@@ -205,6 +210,7 @@ class TaskFacts:
     timeout: int
     model: str = ""
     session: str = ""
+    budget_nano_usd: int | None = None
     checks: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     attempts: int = 4

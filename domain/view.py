@@ -60,6 +60,7 @@ class PlanView:
     `story` is the tail of what happened; `story_starts_at` is the seq of the first receipt that it may
     tell of, so that a reader whose cursor is older knows that lines are missing. `head` is the receipt chain's hash.
     `confinement` is what the plan's runs were, as `domain.confinement.of_runs` puts it.
+    `spent_nano_usd` is what its calls of models have cost, and what those under way may come to.
     """
 
     plan_id: str
@@ -79,6 +80,7 @@ class PlanView:
     story: tuple[Happening, ...] = ()
     story_starts_at: int = 1
     confinement: str = "unconfined"
+    spent_nano_usd: int = 0
 
     @property
     def needs_person(self) -> bool:

@@ -41,11 +41,17 @@ COMMANDS: dict[Command, tuple[str, ...]] = {
     deciding.approve: (
         "watchbill approve faster-cold-start#2",
         "watchbill approve faster-cold-start#2 --sha 0a1b2c3d4e5f60718293a4b5c6d7e8f901234567",
+        'watchbill approve faster-cold-start#2 --budget "5 USD" --plan-budget "20 USD"',
     ),
     deciding.answer: ('watchbill answer faster-cold-start#2 "keep the old name as an alias"',),
     deciding.retry: ("watchbill retry faster-cold-start#2",),
     deciding.cancel: ("watchbill cancel faster-cold-start#2", "watchbill cancel faster-cold-start"),
     deciding.archive: ("watchbill archive faster-cold-start",),
+    deciding.budget: (
+        "watchbill budget",
+        'watchbill budget --day "50 USD" --zone Europe/Berlin',
+    ),
+    reading.costs: ("watchbill costs faster-cold-start", "watchbill costs faster-cold-start --json"),
     reading.report: ("watchbill report faster-cold-start", "watchbill report faster-cold-start --markdown"),
     reading.receipts: (
         "watchbill receipts faster-cold-start --after 40",

@@ -34,7 +34,7 @@ from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError
 
 from domain.errors import Unavailable
-from domain.identity import TASK_QUEUE, plan_workflow_id, task_workflow_id
+from domain.identity import TASK_QUEUE, heartbeat_workflow_id, plan_workflow_id, task_workflow_id
 from domain.view import PlanView
 from doors.temporal import DEFAULT_ADDRESS, connection
 from starter.lines import PlanLine
@@ -76,6 +76,7 @@ if TYPE_CHECKING:
 
     from domain.decision import Decision, Reply
     from domain.publication import Publish
+    from domain.raising import SetDay
 
 
 class Temporal:
@@ -110,6 +111,13 @@ class Temporal:
         """Hand a person's decision over and wait for what it came to."""
         update = "confirm" if decision.kind == "confirm" else "decide"
         return await self._update(update, decision, decision.plan_id, owner)
+
+    async def set_day(self, order: SetDay) -> Reply:
+        """Hand a person's word on their days over to their heartbeat, and wait for what it came to."""
+        from domain.publication import OwnerRef
+
+        workflow = ("HeartbeatWorkflow", OwnerRef(order.owner), heartbeat_workflow_id(order.owner))
+        return await self._update_with_start("budget", order, *workflow)
 
     async def view(self, plan_id: str) -> PlanView | None:
         """The plan as its workflow saw it last; None when it has seen none.
@@ -204,15 +212,20 @@ class Temporal:
         return answer.namespace_info.id
 
     async def _update(self, update: str, argument: Publish | Decision, plan_id: str, owner: str) -> Reply:
-        """Update-with-start: it does not matter whether the plan's workflow lives, ended or is forgotten."""
-        from domain.decision import Reply
         from domain.publication import PlanRef
+
+        workflow = ("PlanWorkflow", PlanRef(plan_id, owner), plan_workflow_id(plan_id))
+        return await self._update_with_start(update, argument, *workflow)
+
+    async def _update_with_start(self, update: str, argument: Any, workflow: str, ref: object, id: str) -> Reply:
+        """Update-with-start: it does not matter whether the workflow lives, ended or is forgotten."""
+        from domain.decision import Reply
 
         def call() -> Awaitable[Reply]:
             start: WithStartWorkflowOperation[Any, Any] = WithStartWorkflowOperation(
-                "PlanWorkflow",
-                PlanRef(plan_id, owner),
-                id=plan_workflow_id(plan_id),
+                workflow,
+                ref,
+                id=id,
                 task_queue=TASK_QUEUE,
                 id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,

@@ -22,15 +22,19 @@ _OF_PLANS = (DecisionKind.ARCHIVE,)
 _ANSWERING = (DecisionKind.RESUME, DecisionKind.ANSWER, DecisionKind.APPROVE)
 
 
-def decide(kind: str, name: str, *, json: bool, names: str = "", text: str = "") -> Exit:
+def decide(
+    kind: str, name: str, *, json: bool, names: str = "", text: str = "", budget: int = 0, plan_budget: int = 0
+) -> Exit:
     """Hand a decision on the plan or task of this name over, and tell what it came to.
 
     `names` is what it answers; when empty it is what the plan's view says: the open question, or the head
-    commit.
+    commit. Budgets are in nano-dollars, 0 where they stay as they are.
     """
     settings, wanted = settings_.load(), DecisionKind(kind)
     plan, ordinal = _subject(wanted, name, settings.owner)
-    return asyncio.run(_decide(settings, Decision(wanted, plan, ordinal, names, text, who()), name, json))
+    return asyncio.run(
+        _decide(settings, Decision(wanted, plan, ordinal, names, text, who(), budget, plan_budget), name, json)
+    )
 
 
 def _subject(kind: DecisionKind, name: str, owner: str) -> tuple[str, int | None]:
@@ -63,6 +67,6 @@ def what_it_answers(decision: Decision, view: PlanView) -> str:
     task = next((each for each in view.tasks if each.ordinal == decision.ordinal), None)
     if task is None:
         raise NotFound(f"{view.slug} has no task {decision.ordinal}; it has {len(view.tasks)}")
-    if decision.kind is DecisionKind.APPROVE and task.state == TaskState.IN_REVIEW:
+    if decision.kind is DecisionKind.APPROVE and task.state == TaskState.IN_REVIEW and not decision.raises:
         return task.head_sha if task.head_sha.startswith(decision.names) else decision.names
     return decision.names or (task.question_id if decision.kind in _ANSWERING else "")

@@ -40,8 +40,11 @@ def _choices(view: PlanView, task: TaskView) -> tuple[str, ...]:
     name = f"{view.slug}#{task.ordinal}"
     if task.state == TaskState.IN_REVIEW and not task.question_id:
         return (f"watchbill approve {name}",)
+    approve: tuple[str, ...]
     # Only what is outside the plan's scope can be approved as it is; elsewhere `approve` would be another `resume`.
     approve = (f"watchbill approve {name}",) if task.question_kind == QuestionKind.OUT_OF_SCOPE else ()
+    if task.question_kind == QuestionKind.OUT_OF_BUDGET:
+        approve = (f'watchbill approve {name} --budget "what it may cost in USD"', f"watchbill costs {view.slug}")
     return (
         *approve,
         f"watchbill resume {name}",

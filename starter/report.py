@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 
+from domain.budget import format_usd
 from domain.confinement import sentence
 from domain.lifecycle import Receipt
 from domain.plan import PlanEvent
@@ -81,6 +82,7 @@ class Report:
     counts: dict[str, int]
     seq: int
     head: str
+    spent_nano_usd: int = 0
     sealed_seq: int = 0
     seal: str = ""
 
@@ -135,6 +137,7 @@ def build(
         counts=counts(view),
         seq=view.seq,
         head=view.head,
+        spent_nano_usd=view.spent_nano_usd,
         sealed_seq=seal[0],
         seal=seal[1],
     )
@@ -221,6 +224,8 @@ def to_markdown(report: Report) -> str:
     if waits:
         lines += ["", "## What waits for a person", ""]
         lines += [f"- {task.ordinal}. {_flat(task.title)}: {_flat(task.waits_for)}" for task in waits]
+    if report.spent_nano_usd:
+        lines += ["", f"Calls of models cost {format_usd(report.spent_nano_usd)}, with what is still held for some."]
     lines += [
         "",
         f"{counted(report.seq, 'receipt')}; the chain's head is `{report.head}`. Text `{report.digest[:12]}`.",

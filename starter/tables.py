@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from domain.budget import format_usd
 from domain.confinement import sentence
 from domain.plan import PlanSpec
 from domain.policy import UNPROVEN
@@ -64,8 +65,9 @@ def show_plan(view: PlanView, retries: Iterable[Retry] = ()) -> None:
     for each in retries:
         _print_in_full(f"#{each.task} waiting:", each.text)
     show_waiting(waiting(view))
+    spent = f" {format_usd(view.spent_nano_usd)} spent." if view.spent_nano_usd else ""
     chain = f"{counted(view.seq, 'receipt')}, {view.head[:12]}"
-    _print(Text(f"{summary(view)}. {sentence(view.confinement)} {chain}.", "dim"))
+    _print(Text(f"{summary(view)}. {sentence(view.confinement)}{spent} {chain}.", "dim"))
 
 
 def show_waiting(waits: Iterable[Waiting]) -> None:

@@ -1,7 +1,8 @@
 """The audit: replays every receipt and compares what follows from them with the rows as they are.
 
-It trusts nothing but the lifecycle tables. A chain that somebody rewrote from end to end, rows and
-head included, agrees with itself: that is found by the heads that are published elsewhere.
+It trusts nothing but the lifecycle tables, and holds the ledger's sums beside its reservations. A chain
+that somebody rewrote from end to end, rows and head included, agrees with itself: that is found by the
+heads that are published elsewhere.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from sqlalchemy.types import NullType
 from domain.errors import IllegalMove
 from domain.identity import digest
 from domain.lifecycle import GENESIS, Receipt, canonical, receipt_hash
+from store import proof
 from store.columns import Json
 from store.moves import SAID
 from store.receipts import head_of
@@ -52,6 +54,7 @@ def _every_chain(connection: Connection) -> list[str]:
     """Chains that have a head, receipts, or rows that ought to be on them."""
     names = set(connection.scalars(select(chains.c.chain)))
     names.update(connection.scalars(select(receipts.c.chain).distinct()))
+    names.update(proof.homes(connection))
     for subject in SUBJECTS.values():
         homes = connection.scalars(select(subject.home).distinct())
         names.update(subject.chain_prefix + home for home in homes)
@@ -67,6 +70,7 @@ def _audit_chain(connection: Connection, chain: str) -> Iterator[Finding]:
             rows = _compare_rows(connection, replay, kind, subject)
             yield from _as_far_as_readable(chain, f"a {kind} of it", rows)
     yield from _as_far_as_readable(chain, "its evidence", _compare_artifacts(connection, chain))
+    yield from _as_far_as_readable(chain, "its ledger", _prove_ledger(connection, chain))
 
 
 def _as_far_as_readable(chain: str, what: str, findings: Iterator[Finding]) -> Iterator[Finding]:
@@ -205,6 +209,11 @@ def _compare_artifacts(connection: Connection, chain: str) -> Iterator[Finding]:
             yield Finding(chain, f"the content of evidence {row.id} is gone", None, row.id, "digest")
         elif digest(bytes(row.content)) != row.digest:
             yield Finding(chain, f"the content of evidence {row.id} is not what was seen", None, row.id, "digest")
+
+
+def _prove_ledger(connection: Connection, chain: str) -> Iterator[Finding]:
+    for flaw in proof.flaws(connection, chain):
+        yield Finding(chain, flaw.message, None, flaw.subject, flaw.column)
 
 
 def _as_kept(column: Column[Any], value: Any) -> Any:

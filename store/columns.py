@@ -71,6 +71,16 @@ def nano_usd(name: str) -> Column[Any]:
     return Column(name, BigInteger, nullable=True)
 
 
+def amount(name: str) -> Column[Any]:
+    """An amount of money that is always there, in nano-dollars."""
+    return Column(name, BigInteger, nullable=False)
+
+
+def tokens(name: str) -> Column[Any]:
+    """How many tokens of one kind a call took."""
+    return Column(name, BigInteger, nullable=False, default=0)
+
+
 def moment(name: str, *, nullable: bool = False) -> Column[Any]:
     return Column(name, Moment, nullable=nullable)
 

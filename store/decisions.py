@@ -9,12 +9,25 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from domain.decision import Already, Decision, DecisionKind, Outcome, Refusal, Reply, decide_plan, decide_task
+from domain.budget import format_usd
+from domain.decision import (
+    Already,
+    Decision,
+    DecisionKind,
+    Outcome,
+    Refusal,
+    Reply,
+    Ruling,
+    decide_plan,
+    decide_task,
+)
 from domain.errors import NotFound
 from domain.identity import task_id
 from domain.lifecycle import Move
 from domain.plan import PlanState
+from domain.raising import decide_raise
 from domain.task import Question, TaskFacts
+from store.budgets import used_by
 from store.moves import lock_chain, move, record_refusal
 from store.plans import PlanRow, load_plan
 from store.publication import confirm
@@ -46,7 +59,7 @@ def decide(connection: Connection, decision: Decision, at: datetime, incarnation
             until = f" before it is confirmed: watchbill confirm {plan.slug}" if unconfirmed else ""
             why = f"plan {plan.slug} has no task {decision.ordinal}{until}"
             return _refuse(connection, decision, why, plan, at)
-        ruling = decide_task(decision, plan, task, _question(connection, decision, task), at)
+        ruling = _rule(connection, decision, plan, task, at)
         state, subject = str(task.state), ("task", task.id)
     match ruling:
         case Already(message, key):
@@ -59,7 +72,15 @@ def decide(connection: Connection, decision: Decision, at: datetime, incarnation
         return Reply(Outcome.REFUSED, moved[-1].refused, state, plan.id, moved[-1].receipt.seq)
     # A repeat of the same call, whose first answer was lost, is no second decision.
     outcome = Outcome.DONE if first.fresh or first.receipt.at == at else Outcome.ALREADY
-    return Reply(outcome, f"{decision.kind}: now {first.state}", first.state or "", plan.id, first.receipt.seq)
+    raised = _raised(decision)
+    return Reply(outcome, f"{decision.kind}{raised}: now {first.state}", first.state or "", plan.id, first.receipt.seq)
+
+
+def _raised(decision: Decision) -> str:
+    """What may be spent from now on, in words; empty where that was not decided."""
+    budgets = (("the task", decision.budget_nano_usd), ("the plan", decision.plan_budget_nano_usd))
+    said = [f"{format_usd(nano_usd)} for {what}" for what, nano_usd in budgets if nano_usd]
+    return f" {' and '.join(said)}" if said else ""
 
 
 def _task(connection: Connection, plan: PlanRow, ordinal: int, at: datetime) -> TaskFacts | None:
@@ -67,6 +88,13 @@ def _task(connection: Connection, plan: PlanRow, ordinal: int, at: datetime) -> 
         return load_task(connection, task_id(plan.id, ordinal), at)
     except NotFound:
         return None
+
+
+def _rule(connection: Connection, decision: Decision, plan: PlanRow, task: TaskFacts, at: datetime) -> Ruling:
+    question = _question(connection, decision, task)
+    if not decision.raises:
+        return decide_task(decision, plan, task, question, at)
+    return decide_raise(decision, plan, task, question, used_by(connection, plan.owner, plan.id, task.id, at), at)
 
 
 def _question(connection: Connection, decision: Decision, task: TaskFacts) -> Question | None:

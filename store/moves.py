@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import Any
@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select,
 from domain.errors import IllegalMove, KeyReused, Superseded, Unavailable
 from domain.lifecycle import GENESIS, Move, Moved, Receipt, canonical, receipt_hash
 from domain.task import SLOTTED
+from store.caps import follow
 from store.database import insert_into
 from store.plain import plain, plain_text
 from store.subjects import SUBJECTS
@@ -241,7 +242,7 @@ def _refuse(connection: Connection, head: _Head, wish: Move, state: str | None, 
     return Moved(receipt, True, state)
 
 
-def _write_rows(connection: Connection, chain: str, made: Iterable[Receipt]) -> None:
+def _write_rows(connection: Connection, chain: str, made: Collection[Receipt]) -> None:
     for receipt in made:
         subject = SUBJECTS[receipt.kind]
         kept = {"state": receipt.after, "receipt_seq": receipt.seq, "receipt_hash": receipt.hash}
@@ -258,6 +259,8 @@ def _write_rows(connection: Connection, chain: str, made: Iterable[Receipt]) -> 
             raise Unavailable(f"{receipt.kind} {receipt.subject} changed under this move; try again")
         if subject.table is tasks and receipt.after not in SLOTTED:
             connection.execute(_RELEASE, {"task": receipt.subject})
+    for receipt in made:
+        follow(connection, receipt)
 
 
 def _write_receipts(connection: Connection, tip: _Head, made: Collection[Receipt]) -> None:

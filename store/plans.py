@@ -19,7 +19,6 @@ class PlanRow(PlanFacts):
     """Everything the graph keeps of a plan. `digest` is its current revision's, `hash` its last receipt's."""
 
     reviewers: tuple[str, ...]
-    budget_nano_usd: int | None
     spec: str
     reason: str
     hash: str

@@ -24,7 +24,19 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from store.columns import Json, flag, moment, nano_usd, optional_text, reference, strings, text, whole
+from store.columns import (
+    Json,
+    amount,
+    flag,
+    moment,
+    nano_usd,
+    optional_text,
+    reference,
+    strings,
+    text,
+    tokens,
+    whole,
+)
 
 metadata = MetaData(
     naming_convention={
@@ -50,7 +62,7 @@ def _subject(name: str, *columns: Column[Any] | Index | UniqueConstraint) -> Tab
 
 # Subjects: the fold of their receipts.
 
-owners = _subject("owners", text("reason", ""))
+owners = _subject("owners", text("reason", ""), nano_usd("day_nano_usd"), text("zone", ""))
 
 plans = _subject(
     "plans",
@@ -238,6 +250,74 @@ Index(
     receipts.c.key,
     sqlite_where=receipts.c.refused != "",
     postgresql_where=receipts.c.refused != "",
+)
+
+# The ledger: what may be spent, what is held, and what was. Each ceiling's sums are its reservations'.
+
+ceilings = Table(
+    "ceilings",
+    metadata,
+    Column("id", Text, primary_key=True),
+    text("kind"),
+    text("subject"),
+    text("owner"),
+    nano_usd("cap"),
+    amount("held"),
+    amount("settled"),
+    Index(None, "owner"),
+)
+
+reservations = Table(
+    "reservations",
+    metadata,
+    Column("id", Text, primary_key=True),
+    reference("run_id"),
+    # No foreign keys: whoever writes a reservation holds its four ceilings' locks, and the audit misses none.
+    text("run_ceiling"),
+    text("task_ceiling"),
+    text("plan_ceiling"),
+    text("day_ceiling"),
+    text("model"),
+    text("endpoint"),
+    text("price"),
+    text("state"),
+    amount("held"),
+    amount("settled"),
+    moment("lease_until"),
+    text("relay", ""),
+    moment("asked_at"),
+    moment("ended_at", nullable=True),
+    Index(None, "plan_ceiling"),
+)
+Index(
+    "ix_reservations_lease_until",
+    reservations.c.lease_until,
+    sqlite_where=reservations.c.state == "held",
+    postgresql_where=reservations.c.state == "held",
+)
+
+usage = Table(
+    "usage",
+    metadata,
+    Column("id", Text, ForeignKey("reservations.id"), primary_key=True),
+    reference("run_id"),
+    text("model"),
+    text("endpoint"),
+    tokens("input"),
+    tokens("cache_read"),
+    tokens("cache_write_5m"),
+    tokens("cache_write_1h"),
+    tokens("output"),
+    tokens("reasoning"),
+    text("price"),
+    amount("nano_usd"),
+    # Whether the provider said what it cost; else the whole reservation counts.
+    flag("measured"),
+    text("outcome"),
+    whole("status"),
+    moment("asked_at"),
+    moment("answered_at"),
+    Index(None, "run_id"),
 )
 
 # Bookkeeping: the machinery's own, no facts.

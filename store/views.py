@@ -16,6 +16,7 @@ from domain.plan import PlanEvent, PlanState, TaskSpec
 from domain.run import Role
 from domain.task import ENDED
 from domain.view import Happening, PlanView, TaskView, needs_person
+from store.costs import spent_on
 from store.moves import lock_chain, move
 from store.plans import PlanRow, list_plans, load_plan, load_revision
 from store.receipts import head_of, receipts_of
@@ -98,6 +99,7 @@ def plan_view(connection: Connection, plan_id: str) -> PlanView | None:
         story=tuple(line for receipt in latest if (line := tell(receipt)) is not None),
         story_starts_at=max(0, seq - STORY) + 1,
         confinement=confinement_of(connection, plan_id=plan_id),
+        spent_nano_usd=spent_on(connection, plan_id),
     )
 
 

@@ -11,14 +11,16 @@ import asyncio
 from datetime import datetime, timedelta
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError
+from temporalio.exceptions import ActivityError, ApplicationError
 
 with workflow.unsafe.imports_passed_through():
     from activities.dispatch import Dispatch
     from activities.facts import Facts
     from activities.landing import Landing
+    from domain.decision import Reply
     from domain.heartbeat import HeartbeatPolicy
     from domain.publication import Beat, BeatReply, EnsureTasks, OwnerRef, PlanRef, TaskRef
+    from domain.raising import SetDay
     from workflows import options, surface
     from workflows.calls import facts, failure_of
 
@@ -27,10 +29,13 @@ with workflow.unsafe.imports_passed_through():
 class HeartbeatWorkflow:
     @workflow.init
     def __init__(self, ref: OwnerRef) -> None:
+        self._owner = ref.owner
         self._nudged = False
         self._policy = HeartbeatPolicy()
         self._whole_at: datetime | None = None
         self._followed_at: datetime | None = None
+        # Local activities of one workflow follow one another, or they do not replay (sdk-python#1578).
+        self._graph = asyncio.Lock()
 
     @workflow.run
     async def run(self, ref: OwnerRef) -> str:
@@ -39,10 +44,12 @@ class HeartbeatWorkflow:
             try:
                 idle = await self._beat(ref)
                 if idle and not self._nudged:
+                    await workflow.wait_condition(workflow.all_handlers_finished)
                     return "nothing left to dispatch"
             except ActivityError as error:
                 workflow.logger.warning("a beat failed", extra={"reason": failure_of(error)})
             if workflow.info().is_continue_as_new_suggested():
+                await workflow.wait_condition(workflow.all_handlers_finished)
                 workflow.continue_as_new(ref)
             await self._interval_passes()
 
@@ -51,12 +58,26 @@ class HeartbeatWorkflow:
         """A nudge: something was confirmed, decided, or has ended."""
         self._nudged = True
 
+    @workflow.update
+    async def budget(self, order: SetDay) -> Reply:
+        """Write down what the owner's runs may cost a day. The reply says what it came to."""
+        async with self._graph:
+            reply: Reply = await facts(Facts.set_day, order)
+        return reply
+
+    @budget.validator
+    def _budget_shape(self, order: SetDay) -> None:
+        if order.owner != self._owner:
+            message = f"a budget of {order.owner} came to {self._owner}"
+            raise ApplicationError(message, type="InvalidDecision", non_retryable=True)
+
     async def _beat(self, ref: OwnerRef) -> bool:
         """One beat; whether the owner has nothing left that a further beat could further."""
         now = workflow.now()
         whole = _due(self._whole_at, now, self._policy.interval)
         follow = whole and _due(self._followed_at, now, self._policy.follow)
-        beat: BeatReply = await facts(Facts.beat, Beat(ref.owner, now, whole, follow))
+        async with self._graph:
+            beat: BeatReply = await facts(Facts.beat, Beat(ref.owner, now, whole, follow))
         self._policy = beat.policy
         surface.show_heartbeat(ref.owner, beat)
         await self._ensure(beat.wake, wake=True)

@@ -139,7 +139,16 @@ class PlanWorkflow:
 
     async def _on(self, kind: DecisionKind, word: Word) -> None:
         """A decision that came as a signal: the one handler stands behind it, and nobody waits for the reply."""
-        decision = Decision(kind, self._ref.plan_id, word.task, word.names, word.text, word.by or "a signal")
+        decision = Decision(
+            kind,
+            self._ref.plan_id,
+            word.task,
+            word.names,
+            word.text,
+            word.by or "a signal",
+            word.budget_nano_usd,
+            word.plan_budget_nano_usd,
+        )
         try:
             reply = await self._write_down(decision)
         except ActivityError as error:

@@ -19,6 +19,8 @@ class SweepWorkflow:
     @workflow.run
     async def run(self) -> int:
         await facts(Facts.lose_lapsed_runs, None)
+        if workflow.patched("expire-reservations"):
+            await facts(Facts.expire_reservations, None)
         owners: list[str] = await facts(Facts.owners_with_work, None)
         for owner in owners:
             await workflow.execute_activity_method(Dispatch.ensure_heartbeat, owner, **options.BEAT)

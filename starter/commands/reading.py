@@ -25,6 +25,17 @@ def report(
     return reading.report(plan, markdown=markdown, json=json)
 
 
+def costs(plan: Plan, json: Json = False) -> Exit:
+    """Print what a plan has cost.
+
+    By task, run and model: what is spent, what is held, and what is left. Held is what calls that are under
+    way may come to. What no relay answers for any more, and no usage is known of, counts in full.
+    """
+    from starter import costs as costs_
+
+    return costs_.costs(plan, json=json)
+
+
 def receipts(
     plan: Plan,
     after: Annotated[int, typer.Option(min=0, max=2**62, metavar="SEQ", help="Only those after this one.")] = 0,
@@ -57,10 +68,11 @@ def audit(
 ) -> Exit:
     """Check the store against its receipts.
 
-    Replays every receipt through the lifecycles, checks the chain of hashes, and compares with the rows.
-    Names what does not add up, such as a row that was changed by hand; or says that everything agrees.
-    A chain that was rewritten from end to end agrees with itself; it does not agree with the seals that
-    stand in its pull requests, and `--seal` compares with those.
+    Replays every receipt through the lifecycles, checks the chain of hashes, compares with the rows, and
+    holds every ceiling of the ledger beside what was taken from it. Names what does not add up, such as a
+    row that was changed by hand; or says that everything agrees. A chain that was rewritten from end to end
+    agrees with itself; it does not agree with the seals that stand in its pull requests, and `--seal`
+    compares with those.
     """
     from starter import reading
 

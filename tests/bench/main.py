@@ -23,31 +23,36 @@ from typing import Any
 from tests.bench import startup
 from tests.bench.against import Bare, bare_worker
 from tests.bench.figures import Figure, show
+from tests.bench.ledger import ledger
 from tests.bench.plans import SLOTS, Installed, Spent, installed
 from tests.bench.supervising import hook, supervision
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured: rounds of commands and of one-task plans, and plans of three tasks at once."""
+    """How much is measured: rounds of commands, of one-task plans and of the ledger, and plans of three tasks."""
 
     commands: int
     singles: int
     many: int
     few: int
     most: int
+    ledgers: int
 
 
-FULL = Size(commands=7, singles=7, many=50, few=10, most=100)
-QUICK = Size(commands=3, singles=3, many=5, few=3, most=9)
+FULL = Size(commands=7, singles=7, many=50, few=10, most=100, ledgers=3)
+QUICK = Size(commands=3, singles=3, many=5, few=3, most=9, ledgers=1)
 
 BOXES = 3
+SECONDS = 3.0
 CORES = os.cpu_count() or 1
 
 
 async def bench(size: Size, folder: Path) -> list[Figure]:
     """Every figure, in the order of the table."""
     startup.compile_bytecode()
+    _tell("the ledger")
+    spending = await asyncio.to_thread(ledger, folder, size.ledgers, SECONDS)
     _tell("commands and supervision")
     figures = startup.commands(folder, size.commands)
     supervised = [*supervision(folder, size.commands), hook(folder, 5 * size.commands)]
@@ -61,7 +66,7 @@ async def bench(size: Size, folder: Path) -> list[Figure]:
             figures += await _many(up, bare, size.many)
         _tell(f"{size.few} plans, then {size.most}")
         figures += await _growth(up, size.few, size.most)
-    return figures + supervised
+    return figures + supervised + spending
 
 
 async def _singles(up: Installed, bare: Bare, rounds: int) -> list[Figure]:

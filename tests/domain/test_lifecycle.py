@@ -112,6 +112,7 @@ def test_a_plan_begins_only_after_a_person_confirmed_it() -> None:
         PlanEvent.CONFIRM,
         PlanEvent.PAUSE,
         PlanEvent.RESUME,
+        PlanEvent.RAISED,
     }
     assert [state for (state, event) in PLAN.moves if event == PlanEvent.BEGIN] == [PlanState.CONFIRMED]
 
@@ -165,7 +166,8 @@ def test_every_state_of_a_task_can_run_waits_or_has_ended() -> None:
 
 
 def test_a_task_is_published_only_after_its_checks() -> None:
-    before = {state for (state, _), after in TASK.moves.items() if after == TaskState.PUBLISHING}
+    there = TaskState.PUBLISHING
+    before = {state for (state, _), after in TASK.moves.items() if after == there != state}
     assert before == {TaskState.CHECKING, TaskState.REVIEWING, TaskState.PAUSED}
 
 

@@ -13,6 +13,7 @@ import pytest
 from domain import judge
 from domain.decision import Decision, DecisionKind, PlanFacts, decide_plan, decide_task
 from domain.flow import Answer, Pause, moves_of
+from domain.ledger import RESERVATION, ReservationEvent, ReservationState
 from domain.lifecycle import Lifecycle, Move
 from domain.owner import OWNER
 from domain.plan import PLAN, REVISION, PlanEvent, PlanState
@@ -32,7 +33,9 @@ from domain.task import (
     TaskState,
 )
 
-LIFECYCLES = {lifecycle.name: lifecycle for lifecycle in (PLAN, REVISION, TASK, QUESTION, RUN, EVIDENCE, OWNER)}
+LIFECYCLES = {
+    lifecycle.name: lifecycle for lifecycle in (PLAN, REVISION, TASK, QUESTION, RUN, EVIDENCE, OWNER, RESERVATION)
+}
 every_lifecycle = pytest.mark.parametrize("lifecycle", LIFECYCLES.values(), ids=LIFECYCLES)
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -54,6 +57,8 @@ LEAVES_ITS_END = {
         # A person's.
         (TaskState.FAILED, TaskEvent.RETRY),
     },
+    # What nobody answered for counts as spent, until somebody knows better.
+    "reservation": {(ReservationState.EXPIRED, ReservationEvent.SETTLE)},
     # What a run left went with the host that it lay on, before anybody could collect it.
     "run": {
         (state, RunEvent.LOSE) for state in (RunState.FINISHED, RunState.CRASHED, RunState.STOPPED, RunState.REFUSED)

@@ -194,3 +194,29 @@ def test_ctrl_c_leaves_a_watch_quietly_and_the_next_one_goes_on(installed):
 def _temporal(installed) -> int:
     up = psutil.Process(installed.addresses.pid)
     return next(each.pid for each in up.children() if "start-dev" in each.cmdline())
+
+
+def test_a_day_is_set_and_what_a_plan_cost_is_shown(installed):
+    published(installed, "priced", "One | echo a > priced.md", confirm=True, budget="2.00 USD")
+    assert "25.00 USD a day, in UTC" in installed("budget").stdout
+
+    assert installed("budget", "--day", "50 USD", "--zone", "Europe/Berlin").returncode == Exit.DONE
+    assert installed.json("budget", "--day", "50")["outcome"] == "already"
+    day = installed.json("budget")
+    assert (day["cap"], day["left"], day["zone"]) == (50_000_000_000, 50_000_000_000, "Europe/Berlin")
+    assert installed("budget", "--zone", "Mars/Olympus").returncode == Exit.REFUSED
+    wrong = installed("budget", "--day", "plenty")
+    assert (wrong.returncode, "--day: 'plenty' is not an amount" in wrong.stderr) == (Exit.USAGE, True)
+
+    assert "0.00 USD spent; 2.00 USD of 2.00 USD left" in installed("costs", "priced").stdout
+    costs = installed.json("costs", "priced")
+    assert (costs["money"]["spent"], costs["tasks"][0]["money"]["left"]) == (0, 2_000_000_000)
+    assert installed("costs", "nobody").returncode == Exit.NOT_FOUND
+
+    less = installed("approve", "priced#1", "--budget", "1")
+    assert (less.returncode, "can be raised" in less.stderr) == (Exit.REFUSED, True)
+    assert installed("approve", "priced#1", "--budget", "3", "--plan-budget", "4").returncode == Exit.DONE
+    assert "3.00 USD of 3.00 USD left" in installed("costs", "priced").stdout
+    assert installed("approve", "priced#1", "--budget", "9", "--sha", "0a1b2c3").returncode == Exit.USAGE
+    assert installed.json("audit")["findings"] == []
+    installed("cancel", "priced")

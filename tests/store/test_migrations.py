@@ -14,8 +14,10 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 import store.migrations
+from domain.ledger import DAY_NANO_USD
 from store import database
 from store.audit import audit
+from store.caps import day_budget
 from store.database import Store, open_store
 from store.keys import SEAL, known_keys
 from store.tables import metadata
@@ -76,13 +78,7 @@ def test_a_migration_carries_the_rows_of_a_store_in_use(store: Store, confirmed:
 def test_a_key_from_before_there_were_two_uses_is_a_seals(
     request: pytest.FixtureRequest, tmp_path: Path, engine: str
 ) -> None:
-    if engine == "sqlite":
-        url = f"sqlite:///{tmp_path / 'old.db'}"
-    else:
-        server = request.getfixturevalue("postgres_server")
-        with sa.create_engine(server, isolation_level="AUTOCOMMIT").connect() as connection:
-            connection.execute(sa.text("CREATE DATABASE two_uses"))
-        url = server.set(database="two_uses").render_as_string(hide_password=False)
+    url = old_store(request, tmp_path, engine, "two_uses")
     old = sa.create_engine(url)
     with old.begin() as connection:
         upgrade(connection, "0002")
@@ -96,6 +92,36 @@ def test_a_key_from_before_there_were_two_uses_is_a_seals(
         assert known_keys(connection, SEAL) == {"k": "pem"}
         assert known_keys(connection, "capability") == {}
     reopened.close()
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_an_owner_from_before_there_were_budgets_has_the_usual_one(
+    request: pytest.FixtureRequest, tmp_path: Path, engine: str
+) -> None:
+    url = old_store(request, tmp_path, engine, "no_budgets")
+    old = sa.create_engine(url)
+    with old.begin() as connection:
+        upgrade(connection, "0004")
+        owner = "INSERT INTO owners (id, state, reason, receipt_seq, receipt_hash) VALUES ('ada', 'open', '', 1, 'h')"
+        connection.execute(sa.text(owner))
+    old.dispose()
+
+    database.migrate(url)
+
+    reopened = open_store(url)
+    with reopened.read() as connection:
+        assert day_budget(connection, "ada") == (DAY_NANO_USD, "UTC")
+    reopened.close()
+
+
+def old_store(request: pytest.FixtureRequest, folder: Path, engine: str, name: str) -> str:
+    """The URL of an empty store, for migrations to begin in."""
+    if engine == "sqlite":
+        return f"sqlite:///{folder / 'old.db'}"
+    server = request.getfixturevalue("postgres_server")
+    with sa.create_engine(server, isolation_level="AUTOCOMMIT").connect() as connection:
+        connection.execute(sa.text(f"CREATE DATABASE {name}"))
+    return str(server.set(database=name).render_as_string(hide_password=False))
 
 
 def upgrade(connection: sa.Connection, revision: str) -> None:

@@ -22,7 +22,7 @@ from domain.identity import branch_of, digest, task_of_branch
 from domain.lifecycle import Move
 from domain.publication import PushOrder
 from domain.pull import Merge, MergeKind, Opened, OpenKind, PullRequest, Push, PushKind, Repository
-from domain.run import Collected, EndKind, RunEnd, RunEvent, RunFacts, RunState
+from domain.run import Collected, EndKind, Outcome, RunEnd, RunEvent, RunFacts, RunState
 from domain.task import TaskFacts, TaskState
 from forge.git import Auth
 from store import runs
@@ -167,9 +167,11 @@ class Ends:
     kind: EndKind = EndKind.EXITED
     reason: str = ""
     said: str = ""
+    outcome: Outcome = Outcome.DONE
 
 
 CRASHES = Ends(RunState.CRASHED, -9, EndKind.KILLED, "killed by signal 9", "Killed\n")
+REFUSED = Ends(RunState.REFUSED, 1, reason="the task has no money left", outcome=Outcome.REFUSED)
 FAILS = Ends(RunState.FINISHED, 1, said="1 failed, 3 passed\n")
 
 
@@ -231,7 +233,7 @@ class ScriptedHost:
         how = self.living[run_id]
         if isinstance(how, Held):
             how = await self._watch(run, how)
-        end = RunEnd(run.id, how.state, how.kind, how.exit_code, how.reason, how.said)
+        end = RunEnd(run.id, how.state, how.kind, how.exit_code, how.reason, how.said, how.outcome)
         with self.store.write() as connection:
             told = runs.end(connection, run, task, end, [], self.keeper.worker, datetime.now(UTC), 1)
         del self.living[run_id]

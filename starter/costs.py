@@ -1,0 +1,72 @@
+"""What a plan has cost, as a person reads it and as machines do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from domain.budget import format_usd
+from domain.wording import counted
+from starter import graph
+from starter import settings as settings_
+from starter.exits import Exit
+from starter.looking import no_such_plan
+from starter.names import plan_named
+from starter.output import one_line, say, say_json
+from store.costs import ModelCosts, Money, PlanCosts, RunCosts, plan_costs
+
+
+def costs(name: str, *, json: bool) -> Exit:
+    settings = settings_.load()
+    plan_id = plan_named(name, settings.owner)
+    with graph.opened(settings) as store, store.read() as connection:
+        found = plan_costs(connection, plan_id, datetime.now(UTC))
+    if found is None:
+        raise no_such_plan(settings, plan_id)
+    if json:
+        say_json(_with_left(asdict(found)))
+    else:
+        for line in lines(found):
+            say(line)
+    return Exit.DONE
+
+
+def lines(found: PlanCosts) -> Iterator[str]:
+    """The costs from the plan down to each run's models, and the day over all plans."""
+    yield f"{found.plan}: {in_words(found.money)}"
+    for task in found.tasks:
+        yield one_line(f"  {task.ordinal}. {task.title}: {in_words(task.money)}", 200)
+        for run in task.runs:
+            yield from _run_lines(run, task.task)
+    yield f"{found.day} in {found.zone}, over all plans: {in_words(found.day_money)}"
+
+
+def in_words(money: Money) -> str:
+    held = f", {format_usd(money.held)} held" if money.held else ""
+    left = "" if money.cap is None else f"; {format_usd(money.left or 0)} of {format_usd(money.cap)} left"
+    return f"{format_usd(money.spent)} spent{held}{left}"
+
+
+def _run_lines(run: RunCosts, task: str) -> Iterator[str]:
+    yield f"     {run.run.removeprefix(f'{task}-')}: {in_words(run.money)}"
+    for model in run.models:
+        yield f"       {_model_line(model)}"
+
+
+def _model_line(model: ModelCosts) -> str:
+    tokens = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in model.tokens.items() if count)
+    unmeasured = f", {model.unmeasured} without usage" if model.unmeasured else ""
+    calls = counted(model.calls, "call")
+    return f"{model.model}: {calls}{unmeasured}, {format_usd(model.spent)}; tokens: {tokens or 'none'}"
+
+
+def _with_left(value: Any) -> Any:
+    """Every amount with what is left of it beside it, so that no reader has to reckon."""
+    if isinstance(value, dict):
+        seen = {key: _with_left(each) for key, each in value.items()}
+        if seen.keys() == {"held", "spent", "cap"}:
+            seen["left"] = Money(**seen).left
+        return seen
+    return [_with_left(each) for each in value] if isinstance(value, list | tuple) else value

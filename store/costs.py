@@ -1,0 +1,159 @@
+"""What a plan has cost: of each task and run, what is held, what is spent, on which model, and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlalchemy import Connection, func, select
+
+from domain.ledger import CeilingKind, ceiling_id, day_subject
+from store.caps import day_budget
+from store.entries import TOKENS
+from store.tables import ceilings, plans, runs, tasks, usage
+
+_NOTHING = (0, 0)
+
+
+@dataclass(frozen=True)
+class Money:
+    """What is held and spent of a ceiling, in nano-dollars. `cap` and `left` are None where there is no ceiling."""
+
+    held: int
+    spent: int
+    cap: int | None = None
+
+    @property
+    def left(self) -> int | None:
+        return None if self.cap is None else max(0, self.cap - self.held - self.spent)
+
+
+@dataclass(frozen=True)
+class ModelCosts:
+    """What a run's calls of one model came to. `unmeasured` of them said no usage, and count as all that was held."""
+
+    model: str
+    calls: int
+    unmeasured: int
+    spent: int
+    tokens: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class RunCosts:
+    run: str
+    money: Money
+    models: tuple[ModelCosts, ...] = ()
+
+
+@dataclass(frozen=True)
+class TaskCosts:
+    task: str
+    ordinal: int
+    title: str
+    money: Money
+    runs: tuple[RunCosts, ...] = ()
+
+
+@dataclass(frozen=True)
+class PlanCosts:
+    """`day` is the owner's today, over all their plans, in `zone`."""
+
+    plan: str
+    money: Money
+    day: str
+    zone: str
+    day_money: Money
+    tasks: tuple[TaskCosts, ...] = field(default=())
+
+
+def plan_costs(connection: Connection, plan_id: str, at: datetime) -> PlanCosts | None:
+    """The costs of a plan as they stand at `at`; None when it was never published."""
+    plan = connection.execute(select(plans.c.owner, plans.c.budget_nano_usd).where(plans.c.id == plan_id)).one_or_none()
+    if plan is None:
+        return None
+    sums = _sums(connection, plan_id)
+    day, zone, day_money = day_costs(connection, plan.owner, at)
+    return PlanCosts(
+        plan=plan_id,
+        money=Money(*sums.get(ceiling_id(CeilingKind.PLAN, plan_id), _NOTHING), plan.budget_nano_usd),
+        day=day,
+        zone=zone,
+        day_money=day_money,
+        tasks=tuple(_tasks(connection, plan_id, sums)),
+    )
+
+
+def day_costs(connection: Connection, owner: str, at: datetime) -> tuple[str, str, Money]:
+    """The owner's day of the moment `at` as a date, its time zone, and its money."""
+    cap, zone = day_budget(connection, owner)
+    subject = day_subject(owner, at, zone)
+    query = select(ceilings.c.held, ceilings.c.settled).where(ceilings.c.id == ceiling_id(CeilingKind.DAY, subject))
+    row = connection.execute(query).one_or_none()
+    held, spent = row or _NOTHING
+    return subject.rpartition(":")[2], zone, Money(held, spent, cap)
+
+
+def spent_on(connection: Connection, plan_id: str) -> int:
+    """What is spent and held of a plan's money, in nano-dollars."""
+    id = ceiling_id(CeilingKind.PLAN, plan_id)
+    return connection.scalar(select(ceilings.c.held + ceilings.c.settled).where(ceilings.c.id == id)) or 0
+
+
+def _sums(connection: Connection, plan_id: str) -> dict[str, tuple[int, int]]:
+    subjects = {
+        CeilingKind.PLAN: select(plans.c.id).where(plans.c.id == plan_id),
+        CeilingKind.TASK: select(tasks.c.id).where(tasks.c.plan_id == plan_id),
+        CeilingKind.RUN: select(runs.c.id).where(runs.c.plan_id == plan_id),
+    }
+    found: dict[str, tuple[int, int]] = {}
+    for kind, chosen in subjects.items():
+        query = select(ceilings.c.id, ceilings.c.held, ceilings.c.settled)
+        rows = connection.execute(query.where(ceilings.c.kind == kind, ceilings.c.subject.in_(chosen)))
+        found.update({row.id: (row.held, row.settled) for row in rows})
+    return found
+
+
+def _tasks(connection: Connection, plan_id: str, sums: Mapping[str, tuple[int, int]]) -> Iterable[TaskCosts]:
+    models = _models(connection, plan_id)
+    by_task: dict[str, list[RunCosts]] = {}
+    query = select(runs.c.id, runs.c.task_id).where(runs.c.plan_id == plan_id).order_by(runs.c.epoch, runs.c.id)
+    for id, task in connection.execute(query):
+        money = sums.get(ceiling_id(CeilingKind.RUN, id))
+        if money is not None:
+            by_task.setdefault(task, []).append(RunCosts(id, Money(*money), tuple(models.get(id, ()))))
+    boxes = select(tasks.c.id, tasks.c.ordinal, tasks.c.title, tasks.c.budget_nano_usd)
+    for row in connection.execute(boxes.where(tasks.c.plan_id == plan_id).order_by(tasks.c.ordinal)):
+        money = sums.get(ceiling_id(CeilingKind.TASK, row.id), _NOTHING)
+        own = tuple(by_task.get(row.id, ()))
+        yield TaskCosts(row.id, row.ordinal, row.title, Money(*money, row.budget_nano_usd), own)
+
+
+def _models(connection: Connection, plan_id: str) -> dict[str, list[ModelCosts]]:
+    query = (
+        select(
+            usage.c.run_id,
+            usage.c.model,
+            func.count(),
+            func.sum(usage.c.nano_usd),
+            *(func.sum(usage.c[kind]) for kind in TOKENS),
+        )
+        .join(runs, runs.c.id == usage.c.run_id)
+        .where(runs.c.plan_id == plan_id)
+        .group_by(usage.c.run_id, usage.c.model)
+        .order_by(usage.c.run_id, usage.c.model)
+    )
+    blind = (
+        select(usage.c.run_id, usage.c.model, func.count())
+        .join(runs, runs.c.id == usage.c.run_id)
+        .where(runs.c.plan_id == plan_id, usage.c.measured.is_(False))
+        .group_by(usage.c.run_id, usage.c.model)
+    )
+    unmeasured = {(run, model): int(count) for run, model, count in connection.execute(blind)}
+    found: dict[str, list[ModelCosts]] = {}
+    for run, model, calls, spent, *counts in connection.execute(query):
+        tokens = dict(zip(TOKENS, map(int, counts), strict=True))
+        costs = ModelCosts(model, int(calls), unmeasured.get((run, model), 0), int(spent), tokens)
+        found.setdefault(run, []).append(costs)
+    return found
