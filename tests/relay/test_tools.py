@@ -136,7 +136,7 @@ async def test_who_waits_to_write_holds_up_nobody_who_reads(relay: Relay) -> Non
         await asyncio.sleep(0.5)
         text, failed = await call_without_list(relay, "read_brief", {"topic": "task"})
         assert (text, failed) == ("# Make it\n", False)
-        assert (await asyncio.to_thread(relay.post, "/models/anthropic/v1/messages")).status_code == 200
+        assert (await asyncio.to_thread(relay.ask)).status_code == 200
         assert not any(one.done() for one in waiting)
     assert await asyncio.gather(*waiting) == [("recorded", False)] * 12
     assert len(relay.words()) == 12
