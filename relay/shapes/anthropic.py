@@ -34,7 +34,9 @@ _MESSAGE = frozenset({"role", "content", "output_config"})
 _TOOLS = ("custom", "bash_", "text_editor_", "memory_")
 """Tools that the caller itself runs; all others run at the provider, and cost what they cost."""
 
-_INLINE = frozenset({"text", "thinking", "redacted_thinking", "tool_use", "tool_reference", "search_result"})
+_INLINE = frozenset(
+    {"text", "thinking", "redacted_thinking", "tool_use", "tool_reference", "tool_removal", "search_result"}
+)
 _NESTED = frozenset({"tool_result", "document"})
 _IMAGE_TOKENS = 5_000
 """No model of theirs takes an image for more (4,784 tokens at the highest resolution)."""
@@ -132,6 +134,10 @@ def _content(content: Any, images: Images, where: str) -> None:
             images.inline(source.get("data"), f"{where}.source.data")
         elif kind in _NESTED:
             _nested(block, images, where)
+        elif kind == "tool_addition":
+            # By its name, or defined in this place.
+            added = an_object(block.get("tool"), f"{where}.tool")
+            _tools([an_object(added.get("definition"), f"{where}.tool.definition")])
         elif kind not in _INLINE:
             raise unbounded(f"{where}: a block of the type {kind}")
 
@@ -166,7 +172,7 @@ def _budget(body: Json) -> int:
 
 
 class _Watch(Watch):
-    """`message_start` tells the input; each `message_delta` tells all that was used so far, and the last counts."""
+    """`message_start` tells the input, each `message_delta` all that was used so far, and the last why it stops."""
 
     def __init__(self) -> None:
         self._told: Json = {}
@@ -179,7 +185,7 @@ class _Watch(Watch):
         elif kind == "message_delta":
             told = an_answer(event.get("usage"))
             self._told.update({name: value for name, value in told.items() if value is not None})
-            self._ended = True
+            self._ended = bool(an_answer(event.get("delta")).get("stop_reason"))
 
     def used(self, *, whole: bool) -> Usage | None:
         return _usage(self._told) if self._ended else None

@@ -94,6 +94,7 @@ class Provider:
     breaks_off: bool = False
     silent: bool = False
     hung_up: threading.Event = field(default_factory=threading.Event)
+    said: int = 0
 
     def __post_init__(self) -> None:
         self.goes_on.set()
@@ -124,6 +125,7 @@ class Provider:
         try:
             for part in self.parts:
                 yield part
+                self.said += 1
                 while not self.goes_on.is_set():
                     await asyncio.sleep(0.02)
             if self.breaks_off:
