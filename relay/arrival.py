@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 import orjson
 from starlette.datastructures import Headers
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from relay.answers import Refused
 
@@ -74,21 +74,22 @@ class Arrival:
                 return bytes(body)
             message = await self.receive()
 
-    async def begin(self, status: int, headers: Mapping[str, str]) -> None:
-        """Send the head of the answer. `begun` says from now on that there can be no other."""
+    def head(self, status: int, headers: Mapping[str, str]) -> Message:
+        """The head of the answer, to be sent. `begun` says from now on that there can be no other."""
         self.begun = True
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
-        await self.send({"type": "http.response.start", "status": status, "headers": raw})
+        return {"type": "http.response.start", "status": status, "headers": raw}
 
-    async def piece(self, body: bytes, *, more: bool) -> None:
-        await self.send({"type": "http.response.body", "body": body, "more_body": more})
+    async def end(self, body: bytes) -> None:
+        """The last of the answer."""
+        await self.send({"type": "http.response.body", "body": body, "more_body": False})
 
     async def whole(self, status: int, content: Any, headers: Mapping[str, str] | None = None) -> None:
         """Answer with JSON."""
         body = orjson.dumps(content)
         told = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
-        await self.begin(status, told)
-        await self.piece(body, more=False)
+        await self.send(self.head(status, told))
+        await self.end(body)
 
 
 _Bytes = TypeVar("_Bytes", bytes, bytearray)

@@ -7,13 +7,12 @@ answer is read to its end, within bounds, and only then is known what it cost.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import aiohttp
 import structlog
+from starlette.types import Message
 
 from relay.answers import Refused
 from relay.arrival import Arrival
@@ -104,7 +103,7 @@ class Exchange:
     async def finish(self) -> None:
         """The last message. Without it the server breaks the connection off, and the caller sees that."""
         if not self._gone and self.ended.end in (End.WHOLE, End.REFUSED):
-            await self._arrival.piece(self._rest, more=False)
+            await self._arrival.end(self._rest)
 
     def tick(self, now: float) -> None:
         """Give up on whoever has kept us waiting for too long. To be called about once a second."""
@@ -122,7 +121,7 @@ class Exchange:
         headers = passed_back(answer)
         if answer.content_length is not None and not streamed:
             headers["content-length"] = str(answer.content_length)
-        await self._say(self._arrival.begin(answer.status, headers))
+        await self._say(self._arrival.head(answer.status, headers))
         try:
             await self._pump(answer, meter)
         finally:
@@ -142,15 +141,15 @@ class Exchange:
                 if drained > DRAIN_BYTES:
                     raise ValueError("the rest of the answer is too long to be read for nobody")
             elif passing:
-                await self._say(self._arrival.piece(passing, more=True))
+                await self._say({"type": "http.response.body", "body": passing, "more_body": True})
             meter.look(piece)
             self._wait(SILENCE_SECONDS)
 
-    async def _say(self, saying: Coroutine[Any, Any, None]) -> None:
+    async def _say(self, message: Message) -> None:
         self._wait(STALL_SECONDS)
         self._saying = True
         try:
-            await saying
+            await self._arrival.send(message)
         except asyncio.CancelledError:
             if not self._stalled:
                 raise

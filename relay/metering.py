@@ -11,6 +11,9 @@ from relay.usage import Usage
 LONGEST = 32 << 20
 """Bytes of an answer that is no stream, or of one event of one, that are kept to be read."""
 
+_NEEDLE = b'"usage'
+"""What every event has in it that tells of usage, in any API."""
+
 
 class Meter:
     """Reads one answer. `streamed` says whether it comes in events.
@@ -45,9 +48,10 @@ class Meter:
             if self._watch is None:
                 self._keep(piece)
             else:
-                for event in self._splitter.feed(piece):
-                    if self._shape.tells.search(event):
-                        self._see(event)
+                for events in self._splitter.feed(piece):
+                    # Most of a stream is text, and is looked at no closer than this.
+                    if _NEEDLE in events:
+                        self._see(events)
         except ValueError:
             self._lost = True
 
@@ -71,13 +75,15 @@ class Meter:
         if len(self._whole) > LONGEST:
             raise ValueError("the answer is too long to be read")
 
-    def _see(self, event: bytes) -> list[object]:
+    def _see(self, events: bytes) -> list[object]:
         assert self._watch is not None
         seen = []
-        for data in data_of(event):
-            if self._shape.tells.search(data):
-                seen.append(orjson.loads(data))
-                self._watch.see(seen[-1])
+        for part in events.split(b"\n\n"):
+            if _NEEDLE in part:
+                for data in data_of(part):
+                    if self._shape.tells.search(data):
+                        seen.append(orjson.loads(data))
+                        self._watch.see(seen[-1])
         return seen
 
     def _is_ours(self, event: bytes) -> bool:

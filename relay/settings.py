@@ -22,7 +22,7 @@ class RelaySettings(BaseSettings):
     store_url: str = Field("", repr=False)
     """SQLAlchemy URL of the work graph; empty for SQLite in the home folder."""
     models: str = ""
-    """One address for all providers that have none of their own: the stand-in's, `http://127.0.0.1:8280/models`."""
+    """The stand-in's address, `http://127.0.0.1:8280/models`: with it no other provider is asked, whatever is set."""
     anthropic_url: str = ""
     """Where Anthropic's API is; its own address where a key file is set."""
     anthropic_key_file: Path | None = None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 _END = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)")
 _LINE = re.compile(rb"\r\n|\n|\r")
+_LAST = (b"\n\n", b"\n\r\n", b"\r\r", b"\n\r")
 _LONGEST_END = 4
 
 
@@ -15,9 +16,9 @@ class TooLong(ValueError):
 
 
 class Splitter:
-    """Cuts a stream into its events. `longest` is the bytes of an event beyond which TooLong is raised.
+    """Cuts a stream where events end. `longest` is the bytes of an event beyond which TooLong is raised.
 
-    Several events that come in one piece stay together, unless each is wanted `apart`.
+    Events that are whole at the same time stay together, unless each is wanted `apart`.
     """
 
     def __init__(self, longest: int, *, apart: bool = False) -> None:
@@ -33,14 +34,24 @@ class Splitter:
             return
         self._rest += piece
         begun = 0
-        for end in _END.finditer(self._rest, max(0, self._seen - _LONGEST_END)):
-            yield bytes(self._rest[begun : end.end()])
-            begun = end.end()
+        for end in self._ends(max(0, self._seen - _LONGEST_END)):
+            yield bytes(self._rest[begun:end])
+            begun = end
         if begun:
             del self._rest[:begun]
         self._seen = len(self._rest)
         if self._seen > self._longest:
             raise TooLong("an event of the stream is too long to be read")
+
+    def _ends(self, start: int) -> Iterator[int]:
+        if self._apart:
+            yield from (end.end() for end in _END.finditer(self._rest, start))
+            return
+        # Every form that _END knows has one of these at its end; the last one is found much faster.
+        places = ((self._rest.rfind(end, start), len(end)) for end in _LAST)
+        last = max((place + length for place, length in places if place >= 0), default=0)
+        if last:
+            yield last
 
     def rest(self) -> bytes:
         """What stands at the end of the stream without the line breaks behind it."""

@@ -57,13 +57,15 @@ def passed_back(answer: aiohttp.ClientResponse) -> dict[str, str]:
 
 
 def upstream(provider: str, url: str, key_file: Path | None, models: str) -> Upstream | None:
-    """The provider by its settings; else the stand-in for all of them at `models`; None where there is neither.
+    """The stand-in at `models`, where there is one: a rehearsal reaches no provider, whatever else is set.
 
-    Raises WatchbillError for a key that cannot be read.
+    Else the provider by its settings, and None without any. Raises WatchbillError for a key that cannot be read.
     """
-    default, header, prefix = PROVIDERS[provider]
+    if models:
+        return Upstream(f"{models.rstrip('/')}/{provider}", tells_runs=True)
     if not url and key_file is None:
-        return Upstream(f"{models.rstrip('/')}/{provider}", tells_runs=True) if models else None
+        return None
+    default, header, prefix = PROVIDERS[provider]
     # Clients are told the address of OpenAI's API with its version, and their users copy it.
     base = (url or default).rstrip("/").removesuffix("/v1").removesuffix("/v1beta")
     return Upstream(base, header, f"{prefix}{_key(provider, key_file)}" if key_file else "")

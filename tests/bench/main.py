@@ -24,22 +24,24 @@ from tests.bench import startup
 from tests.bench.against import Bare, bare_worker
 from tests.bench.figures import Figure, show
 from tests.bench.plans import SLOTS, Installed, Spent, installed
+from tests.bench.relaying import relaying
 from tests.bench.supervising import hook, supervision
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured: rounds of commands and of one-task plans, and plans of three tasks at once."""
+    """How much is measured: rounds of commands and of one-task plans, plans of three tasks at once, model calls."""
 
     commands: int
     singles: int
     many: int
     few: int
     most: int
+    calls: int
 
 
-FULL = Size(commands=7, singles=7, many=50, few=10, most=100)
-QUICK = Size(commands=3, singles=3, many=5, few=3, most=9)
+FULL = Size(commands=7, singles=7, many=50, few=10, most=100, calls=3200)
+QUICK = Size(commands=3, singles=3, many=5, few=3, most=9, calls=640)
 
 BOXES = 3
 CORES = os.cpu_count() or 1
@@ -51,6 +53,8 @@ async def bench(size: Size, folder: Path) -> list[Figure]:
     _tell("commands and supervision")
     figures = startup.commands(folder, size.commands)
     supervised = [*supervision(folder, size.commands), hook(folder, 5 * size.commands)]
+    _tell(f"the relay, {size.calls} calls a round")
+    relayed = await relaying(folder, 3, size.calls)
     async with installed(folder) as up:
         _tell("status")
         figures.append(await startup.status(up, folder, size.commands))
@@ -61,7 +65,7 @@ async def bench(size: Size, folder: Path) -> list[Figure]:
             figures += await _many(up, bare, size.many)
         _tell(f"{size.few} plans, then {size.most}")
         figures += await _growth(up, size.few, size.most)
-    return figures + supervised
+    return figures + supervised + relayed
 
 
 async def _singles(up: Installed, bare: Bare, rounds: int) -> list[Figure]:

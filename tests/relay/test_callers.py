@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import jwt
 import pytest
+from sqlalchemy import text
 
 from domain.errors import Unauthorized
 from signing.capabilities import KIND, USE
@@ -169,3 +170,35 @@ def test_a_store_that_is_away_is_said_to_be_worth_another_try(relay: Relay, tmp_
     assert httpx.get(f"{relay.url}/healthz").status_code == 200
     assert httpx.get(f"{relay.url}/readyz").status_code == 503
     refused(relay, relay.token(), 503, "try again")
+
+
+def test_a_capability_that_is_remembered_is_void_all_the_same_once_it_expires(
+    relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = relay.token()
+    assert ask(relay, MESSAGES, token).status_code == 200
+    later = datetime.now(UTC) + timedelta(minutes=10, seconds=31)
+    monkeypatch.setattr("relay.callers.datetime", type("Later", (), {"now": lambda _: later}))
+    answer = ask(relay, MESSAGES, token)
+    assert answer.status_code == 403
+    assert "expired" in answer.json()["error"]["message"]
+
+
+def test_a_capability_that_is_remembered_is_void_once_its_key_vouches_no_more(
+    relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = relay.token()
+    assert ask(relay, MESSAGES, token).status_code == 200
+    monkeypatch.setattr("relay.callers.KEYS_FOR", 0.0)
+    with relay.graph.store.write() as connection:
+        connection.execute(text("DELETE FROM public_keys"))
+    assert ask(relay, MESSAGES, token).status_code == 403
+
+
+def test_no_more_capabilities_are_remembered_than_there_is_room_for(
+    relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("relay.callers.MOST_KNOWN", 2)
+    tokens = [relay.token() for _ in range(4)]
+    for token in tokens * 2:
+        assert ask(relay, MESSAGES, token).status_code == 200

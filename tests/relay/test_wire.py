@@ -151,7 +151,7 @@ def test_a_slow_reader_holds_the_provider_up_and_nobody_else(metered: Relay, pur
         while not whole.endswith(b"\r\n0\r\n\r\n"):
             whole += connection.recv(MB)
     assert [spent.nano_usd is not None for spent in purse.spent] == [True]
-    assert whole.count(piece[:-2]) > 590
+    assert len(whole) > 600 * len(piece)
 
 
 def test_a_reader_that_stands_still_counts_as_gone(
