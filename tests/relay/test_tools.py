@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -182,3 +183,16 @@ async def test_what_json_has_no_place_for_is_refused(relay: Relay) -> None:
 def test_nothing_is_waited_for_at_the_tools_address(relay: Relay) -> None:
     for method in ("GET", "DELETE"):
         assert httpx.request(method, f"{relay.url}/mcp", headers=relay.headers()).status_code == 405
+
+
+def test_whatever_waits_for_the_store_holds_no_model_call_up(metered: Relay) -> None:
+    with ThreadPoolExecutor(24) as pool:
+        with metered.graph.store.write():
+            # Nobody else can write now, and more ask to than there are writers.
+            said = [
+                pool.submit(metered.post, "/events", json={"events": [{"id": f"e{n}", "kind": "k"}]}) for n in range(24)
+            ]
+            answers = [metered.ask().status_code for _ in range(5)]
+            assert not any(event.done() for event in said)
+        assert answers == [200] * 5
+        assert [event.result().status_code for event in said] == [202] * 24
