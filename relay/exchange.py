@@ -123,19 +123,25 @@ class Exchange:
             headers["content-length"] = str(answer.content_length)
         await self._say(self._arrival.head(answer.status, headers))
         try:
-            await self._pump(answer, meter)
-        finally:
+            await self._pump(answer, meter, streamed=streamed)
+        except BaseException:
             self.ended.usage = meter.used(whole=False)
+            raise
         self.ended.usage = meter.used(whole=True)
         self.ended.end = End.REFUSED if answer.status >= 400 else End.HUNG_UP if self._gone else End.WHOLE
-        self._rest = meter.rest()
+        self._rest += meter.rest()
 
-    async def _pump(self, answer: aiohttp.ClientResponse, meter: Meter) -> None:
-        """Piece for piece: nothing is read from the provider while the caller has not taken in what there was."""
+    async def _pump(self, answer: aiohttp.ClientResponse, meter: Meter, *, streamed: bool) -> None:
+        """Piece for piece: nothing is read from the provider while the caller has not taken in what there was.
+
+        Of what is no stream the last piece is left to `finish`: nobody can do anything with less than the whole.
+        """
         drained = 0
         self._wait(SILENCE_SECONDS)
         async for piece in answer.content.iter_any():
             passing = meter.passing(piece)
+            if not streamed:
+                passing, self._rest = self._rest, passing
             if self._gone:
                 drained += len(piece)
                 if drained > DRAIN_BYTES:

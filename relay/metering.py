@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import orjson
 
 from relay.shapes.shape import Shape, Wish
@@ -78,12 +80,11 @@ class Meter:
     def _see(self, events: bytes) -> list[object]:
         assert self._watch is not None
         seen = []
-        for part in events.split(b"\n\n"):
-            if _NEEDLE in part:
-                for data in data_of(part):
-                    if self._shape.tells.search(data):
-                        seen.append(orjson.loads(data))
-                        self._watch.see(seen[-1])
+        for part in _telling(events):
+            for data in data_of(part):
+                if self._shape.tells.search(data):
+                    seen.append(orjson.loads(data))
+                    self._watch.see(seen[-1])
         return seen
 
     def _is_ours(self, event: bytes) -> bool:
@@ -91,3 +92,12 @@ class Meter:
         if not self._shape.tells.search(event):
             return False
         return any(isinstance(each, dict) and not each.get("choices") for each in self._see(event))
+
+
+def _telling(events: bytes) -> Iterator[bytes]:
+    """Those events that may tell of usage; of line breaks that are not the usual ones, all that stand together."""
+    found = events.find(_NEEDLE)
+    while found >= 0:
+        begin, end = events.rfind(b"\n\n", 0, found), events.find(b"\n\n", found)
+        yield events[max(0, begin) : end if end >= 0 else len(events)]
+        found = events.find(_NEEDLE, end) if end >= 0 else -1

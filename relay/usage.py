@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -24,7 +24,8 @@ class Usage:
         return self.input + self.cache_read + self.cache_write_5m + self.cache_write_1h
 
     def as_tokens(self) -> Mapping[str, int]:
-        return asdict(self)
+        # Not asdict, which copies deeply what has no depth, at every call.
+        return dict(vars(self))
 
 
 def count(told: Any, *names: str) -> int:
