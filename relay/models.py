@@ -11,8 +11,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from uuid import uuid4
+from datetime import UTC, datetime
 
 import aiohttp
 import structlog
@@ -21,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from domain.errors import Unavailable
 from relay.answers import Refused
 from relay.arrival import Arrival
+from relay.asking import LEASE, ask_of, require_model, shrink
 from relay.bookkeeping import Bookkeeping
 from relay.callers import Caller, Callers
 from relay.exchange import End, Exchange
@@ -34,8 +34,6 @@ from store.ledger import Ask, Held, Short, Spent, Void
 
 log = structlog.get_logger("relay")
 
-LEASE = timedelta(seconds=180)
-"""For how long money is set aside without a word from the relay."""
 RENEWED_EVERY = LEASE.total_seconds() / 3
 
 
@@ -113,17 +111,17 @@ class Models:
         upstream = self._upstream(shape)
         wish = shape.read(await arrival.json(self._limits.body), call.named, self._limits.output)
         call.model = wish.model
-        _require_model(wish, caller)
+        require_model(wish, caller)
         wish.encode()
         if shape.free:
             await self._callers.require_live(caller)
             await self._carried(call, wish, upstream, target)
             return
         price = self._price(shape, wish)
-        ask = call.ask = _ask(caller, shape, wish, price)
+        ask = call.ask = ask_of(caller, shape, wish, price)
         held = await self._held(ask, call)
         if held < ask.most:
-            _shrink(shape, wish, price, held)
+            shrink(shape, wish, price, held)
         await self._carried(call, wish, upstream, target, price)
 
     async def _carried(
@@ -185,7 +183,13 @@ class Models:
 
     async def _held(self, ask: Ask, call: _Call) -> int:
         """The nano-dollars that are set aside for it. Raises Refused where there are too few, or none at all."""
-        match await self._books.admit(ask):
+        try:
+            answer = await self._books.admit(ask)
+        except asyncio.CancelledError:
+            # Whether it was admitted nobody waits to hear; nothing of it will reach the provider.
+            self._books.release(ask.id)
+            raise
+        match answer:
             case Held(nano_usd=nano_usd):
                 return nano_usd
             case Short() as short:
@@ -263,41 +267,6 @@ def _target(call: _Call) -> str:
     if arrival.method != "POST":
         raise Refused(405, "a model is asked with POST")
     return shape.target(arrival.path, arrival.query)
-
-
-def _require_model(wish: Wish, caller: Caller) -> None:
-    pinned = caller.grant.model_id
-    if wish.model != pinned:
-        raise Refused(400, f"this run's capability is for the model {pinned!r}, and not for {wish.model[:100]!r}")
-
-
-def _ask(caller: Caller, shape: Shape, wish: Wish, price: Price) -> Ask:
-    grant, at = caller.grant, datetime.now(UTC)
-    content, writes_1h = wish.content, wish.writes_1h
-    return Ask(
-        id=uuid4().hex,
-        owner=grant.owner,
-        plan=grant.plan,
-        task=grant.task,
-        run=grant.run,
-        epoch=grant.epoch,
-        run_cap_nano_usd=grant.max_budget_nano_usd,
-        model=wish.model,
-        endpoint=shape.endpoint,
-        least=price.most(content, wish.least, writes_1h=writes_1h),
-        most=price.most(content, wish.output, writes_1h=writes_1h),
-        price=price.version,
-        at=at,
-        lease_until=at + LEASE,
-    )
-
-
-def _shrink(shape: Shape, wish: Wish, price: Price, held: int) -> None:
-    """Lower the answer's cap to what is set aside for it."""
-    affordable = price.affords(held, wish.content, writes_1h=wish.writes_1h)
-    if affordable is not None and affordable < wish.output:
-        shape.lower(wish, max(wish.least, affordable))
-        wish.encode()
 
 
 async def _say_no(call: _Call, refused: Refused) -> None:

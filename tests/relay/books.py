@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -22,6 +23,7 @@ class Purse:
     released: list[str] = field(default_factory=list)
     renewed: list[str] = field(default_factory=list)
     total: int = 0
+    slow: bool = False
 
     @property
     def left(self) -> int:
@@ -29,6 +31,8 @@ class Purse:
 
     async def admit(self, ask: Ask) -> Held | Short | Void:
         self.asks.append(ask)
+        while self.slow:
+            await asyncio.sleep(0.01)
         if self.void:
             return Void(self.void)
         if ask.least > self.left:
@@ -42,7 +46,8 @@ class Purse:
         self.spent.append(spent)
 
     def release(self, id: str) -> None:
-        del self.held[id]
+        """Of what is not held nothing is given back."""
+        self.held.pop(id, None)
         self.released.append(id)
 
     def renew(self, id: str, until: datetime) -> None:

@@ -319,3 +319,15 @@ def test_a_call_that_cost_more_than_was_thought_possible_is_settled_as_it_is_and
     metered.ask()
     assert purse.spent[0].nano_usd == 2 * 10**9 + 10_000
     assert "more than was thought possible" in capsys.readouterr().out
+
+
+def test_a_door_that_closes_while_a_call_waits_for_its_money_gives_it_back(metered: Relay, purse: Purse) -> None:
+    purse.slow = True
+    closing = door(metered.graph.store, metered.provider_url, purse)
+    with ThreadPoolExecutor(1) as pool, serving(closing.app(), drain=0) as (url, server):
+        call = pool.submit(httpx.post, f"{url}{MESSAGES}", headers=metered.headers(), json=ASKED)
+        until(lambda: purse.asks)
+        server.should_exit = True
+        until(lambda: purse.released)
+        assert isinstance(call.exception(), httpx.HTTPError) or call.result().status_code == 500
+    assert (purse.released, purse.held, metered.provider.asked) == ([purse.asks[0].id], {}, [])

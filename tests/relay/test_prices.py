@@ -76,7 +76,8 @@ PRICED = {(provider, model): price(provider, model) for provider, model in MODEL
 @given(st.sampled_from(sorted(PRICED)), st.lists(st.integers(0, 400_000), min_size=4, max_size=4), st.data())
 def test_nothing_that_fits_a_bound_costs_more_than_it(name, kinds: list[int], data) -> None:
     asked, output = PRICED[name], data.draw(st.integers(0, 200_000))
-    usage = Usage(*kinds, output=data.draw(st.integers(0, output)))
+    read, cached, brief, hour = kinds
+    usage = Usage(read, cached, brief, hour, data.draw(st.integers(0, output)))
     content = usage.whole_input + data.draw(st.integers(0, 400_000))
     writes_1h = usage.cache_write_1h > 0
     most = asked.most(content, output, writes_1h=writes_1h)
