@@ -25,13 +25,19 @@ UNUSABLE, CANNOT_SERVE = 2, 1
 T = TypeVar("T", bound=DoorSettings)
 
 
-def serve_as(door: str, kind: type[T], serve: Callable[[T], Coroutine[Any, Any, None]]) -> int:
+def serve_as(
+    door: str,
+    kind: type[T],
+    serve: Callable[[T], Coroutine[Any, Any, None]],
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+) -> int:
     """Run the door of this name until it is told to stop; its exit code."""
     try:
         settings = told.read(kind)
         configure()
         migrate(settings.store)
-        asyncio.run(serve(settings))
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            runner.run(serve(settings))
     except (WatchbillError, OSError) as error:
         return cannot_serve(door, error)
     return 0

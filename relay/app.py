@@ -2,55 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 from sqlalchemy import text
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from domain.errors import Unavailable
 from relay import events
 from relay.answers import Refused, refusal
+from relay.bookkeeping import Bookkeeping
 from relay.callers import Callers
 from relay.gate import Gate
 from relay.graph import Graph
-from relay.models import Models
+from relay.metrics import Metrics
+from relay.models import Limits, Models
+from relay.prices import Prices
 from relay.protocol import Protocol
-from store.database import Store
+from relay.upstreams import Upstream
 
 log = structlog.get_logger("relay")
 
-_ANY = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+MODELS = "/models/"
 
 
 @dataclass(frozen=True)
 class Door:
-    """`names` is what the door may be called, `models` the provider's address, limits are bytes of a body."""
+    """`names` is what the door may be called, `limit` the bytes of a body that is no model call.
 
-    store: Store
-    models: str
+    `upstreams` are the model providers by name. `books` keeps the money that calls may cost.
+    """
+
+    graph: Graph
+    books: Bookkeeping
+    prices: Prices
+    upstreams: Mapping[str, Upstream]
     limit: int
-    models_limit: int
+    limits: Limits
+    metrics: Metrics = field(default_factory=Metrics)
     names: Collection[str] = ()
 
-    def app(self) -> Starlette:
-        graph = Graph(self.store)
+    def app(self) -> ASGIApp:
+        graph = self.graph
         callers = Callers(graph)
         protocol = Protocol(graph, self.limit)
-        models = Models(self.models, self.models_limit)
+        models = Models(callers, self.books, self.prices, self.upstreams, self.limits, self.metrics)
 
         @asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
-            async with protocol.running():
+            async with protocol.running(), models.running():
                 yield
-            await models.close()
 
         async def speak(request: Request) -> Response:
             # Whether the run is live each tool asks in the transaction in which it acts: a result of a
@@ -60,11 +68,6 @@ class Door:
         async def hear(request: Request) -> Response:
             caller = await callers.caller(request.headers)
             return await events.take(graph, request, caller, self.limit)
-
-        async def think(request: Request) -> Response:
-            caller = await callers.caller(request.headers, api_key=True)
-            await callers.require_live(caller)
-            return await models.answer(request, caller)
 
         async def ready(_: Request) -> Response:
             await graph.read(lambda connection: connection.execute(text("SELECT 1")))
@@ -76,14 +79,23 @@ class Door:
                 Route("/readyz", ready, methods=["GET"]),
                 Route("/mcp", speak, methods=["POST"]),
                 Route("/events", hear, methods=["POST"]),
-                Route("/models/{path:path}", think, methods=_ANY),
             ],
-            middleware=[Middleware(Gate, self.names)],
             exception_handlers={Refused: _refused, Unavailable: _away, HTTPException: _http, Exception: _broken},
             lifespan=lifespan,
         )
         app.router.redirect_slashes = False
-        return app
+        return Gate(_Parted(models, app), self.names)
+
+
+class _Parted:
+    """Model calls go straight to where they are answered, past whatever the other addresses need."""
+
+    def __init__(self, models: ASGIApp, others: ASGIApp) -> None:
+        self._models, self._others = models, others
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_call = scope["type"] == "http" and scope["path"].startswith(MODELS)
+        await (self._models if is_call else self._others)(scope, receive, send)
 
 
 async def _health(_: Request) -> Response:

@@ -20,7 +20,7 @@ from domain.errors import Superseded, Unauthorized
 from domain.identity import digest
 from relay.answers import Refused
 from relay.graph import Graph
-from signing.capabilities import USE, Grant, checked
+from signing.capabilities import USE, Grant, checked_until
 from store.keys import known_keys
 from store.words import Speaker, why_void
 
@@ -29,6 +29,10 @@ KEYS_FOR = 5.0
 
 STRANGER_EVERY = 1.0
 """Seconds between two readings because of a key that is not known: it may have been made just now."""
+
+
+MOST_KNOWN = 4096
+"""Capabilities that are remembered, so that their signature is not checked at every call."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,16 @@ class Caller:
         return Speaker(grant.owner, grant.plan, grant.task, grant.run, grant.epoch, grant.role)
 
 
+@dataclass(frozen=True)
+class _Known:
+    """A capability whose signature held, by the key `key` (PEM) of the id `kid`, and from when on it is void."""
+
+    caller: Caller
+    until: datetime
+    kid: str
+    key: str
+
+
 class Callers:
     """Tells who calls. Times are monotonic seconds, except in the capabilities themselves."""
 
@@ -52,20 +66,41 @@ class Callers:
         self._keys: Mapping[str, str] = {}
         self._read_at = float("-inf")
         self._reading = Lock()
+        self._known: dict[str, _Known] = {}
 
     async def caller(self, headers: Headers, *, api_key: bool = False) -> Caller:
-        """Whom the bearer token names. With `api_key` it may also come the way Anthropic's clients send it.
+        """Whom the bearer token names. With `api_key` it may also come as Anthropic's and Google's clients send it.
 
         Raises Refused with 401, in one sentence without the token. Whether its run is live is not asked here.
         """
-        token = _bearer(headers) or (headers.get("x-api-key", "") if api_key else "")
+        token = _bearer(headers)
+        if api_key and not token:
+            token = headers.get("x-api-key", "") or headers.get("x-goog-api-key", "")
         if not token:
             raise Refused(401, "send the run's capability as `Authorization: Bearer …`")
+        name, now = digest(token), datetime.now(UTC)
+        known = self._known.get(name)
+        if known is None or not self._still(known, now):
+            known = await self._checked(token, name, now)
+        return known.caller
+
+    def _still(self, known: _Known, now: datetime) -> bool:
+        """Whether it would be let in again: it has not expired, and its key vouches as it did when last read."""
+        fresh = time.monotonic() - self._read_at <= KEYS_FOR
+        return fresh and now < known.until and self._keys.get(known.kid) == known.key
+
+    async def _checked(self, token: str, name: str, now: datetime) -> _Known:
+        self._known.pop(name, None)
+        kid = _kid(token)
+        keys = await self._keys_for(kid)
         try:
-            grant = checked(token, await self._keys_for(token), datetime.now(UTC))
+            grant, until = checked_until(token, keys, now)
         except Unauthorized as error:
             raise Refused(401, f"the capability is not accepted: {error}") from error
-        return Caller(grant, digest(token)[:12])
+        if len(self._known) >= MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        known = self._known[name] = _Known(Caller(grant, name[:12]), until, kid, keys[kid])
+        return known
 
     async def require_live(self, caller: Caller) -> None:
         """Raises Refused with 403 when the run has ended, is another than it was, or has a newer one beside it."""
@@ -78,10 +113,10 @@ class Callers:
         except (Superseded, Unauthorized) as error:
             raise Refused(403, str(error)) from error
 
-    async def _keys_for(self, token: str) -> Mapping[str, str]:
+    async def _keys_for(self, kid: str) -> Mapping[str, str]:
         async with self._reading:
             age = time.monotonic() - self._read_at
-            if age > KEYS_FOR or (age > STRANGER_EVERY and _kid(token) not in self._keys):
+            if age > KEYS_FOR or (age > STRANGER_EVERY and kid not in self._keys):
                 self._keys = await self._graph.read(lambda connection: known_keys(connection, USE))
                 self._read_at = time.monotonic()
             return self._keys

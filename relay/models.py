@@ -1,142 +1,280 @@
-"""Model calls: passed on to the provider, and its answer passed back as it comes.
+"""Model calls: who calls, what it may cost, whether that is there, and then what it did cost.
 
-This is the whole of what happens to a call behind the door. What meters, caps and prices calls takes
-the place of `Models` and answers the same question: a request and who makes it in, a response out.
+The whole of the way of a call is `_think`. A call that has been admitted is settled or released exactly
+once, whatever happens to it; where nobody can tell what it cost, all that was set aside for it is spent.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine
-from typing import Any
-from urllib.parse import unquote
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
-import httpx
+import aiohttp
 import structlog
-from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
-from starlette.types import Send
+from starlette.types import Receive, Scope, Send
 
-from relay.answers import Refused, body_of
-from relay.callers import Caller
+from domain.errors import Unavailable
+from relay.answers import Refused
+from relay.arrival import Arrival
+from relay.asking import LEASE, ask_of, require_model, shrink
+from relay.bookkeeping import Bookkeeping
+from relay.callers import Caller, Callers
+from relay.exchange import End, Exchange
+from relay.metrics import Metrics
+from relay.prices import Price, Prices
+from relay.shapes import SHAPES
+from relay.shapes.shape import Shape, Wish
+from relay.shortage import told
+from relay.upstreams import Upstream, session
+from store.ledger import Ask, Held, Short, Spent, Void
 
 log = structlog.get_logger("relay")
 
-# The run's capability is for us alone: what a provider is shown is put in its place.
-_PASSED_ON = (
-    "accept",
-    "accept-encoding",
-    "anthropic-beta",
-    "anthropic-version",
-    "content-encoding",
-    "content-type",
-    "openai-beta",
-    "user-agent",
-)
-_PASSED_BACK = (
-    "content-encoding",
-    "content-length",
-    "content-type",
-    "request-id",
-    "retry-after",
-    "x-request-id",
-    "x-should-retry",
-)
+RENEWED_EVERY = LEASE.total_seconds() / 3
 
-CONNECT_SECONDS = 10.0
-SILENCE_SECONDS = 600.0
-"""How long a provider may say nothing: as long as its own clients wait."""
+
+@dataclass(frozen=True)
+class Limits:
+    """`body` is the bytes of the largest request, `output` the tokens of an answer whose request names no cap."""
+
+    body: int
+    output: int = 16_384
+
+
+@dataclass
+class _Call:
+    """A call, as far as it has come."""
+
+    arrival: Arrival
+    shape: Shape
+    named: str
+    began: float
+    caller: Caller | None = None
+    model: str = ""
+    ask: Ask | None = None
+    outcome: str = ""
+    status: int = 0
+    nano_usd: int | None = None
 
 
 class Models:
-    """A provider at `address`, which stands for `/models`; nothing is passed on while it is empty."""
+    """The ASGI app below `/models/`. `upstreams` by provider; one that is not there has no address."""
 
-    def __init__(self, address: str, limit: int) -> None:
-        self._address, self._limit = address.rstrip("/"), limit
-        timeout = httpx.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
-        # Without a bound on connections no stream waits for the end of another. No proxy of the
-        # environment's: the address that is set is the one that is called.
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
-        self._client = httpx.AsyncClient(timeout=timeout, limits=limits, trust_env=False, follow_redirects=False)
+    def __init__(
+        self,
+        callers: Callers,
+        books: Bookkeeping,
+        prices: Prices,
+        upstreams: Mapping[str, Upstream],
+        limits: Limits,
+        metrics: Metrics,
+    ) -> None:
+        self._callers, self._books, self._prices = callers, books, prices
+        self._upstreams, self._limits, self._metrics = upstreams, limits, metrics
+        self._under_way: dict[Exchange, str] = {}
+        self._session: aiohttp.ClientSession
 
-    async def answer(self, request: Request, caller: Caller) -> Response:
-        """The provider's answer. Raises Refused for what is not passed on, and when there is no provider to ask."""
-        if not self._address:
-            raise Refused(403, "this relay has no model provider; set WATCHBILL_MODELS")
-        path = request.scope["raw_path"].decode("latin-1").partition("/models")[2]
-        if ".." in unquote(unquote(path)).split("/"):
-            raise Refused(400, "the path leads out of the provider's")
-        query = request.scope["query_string"].decode("ascii")
-        asked = self._client.build_request(
-            request.method,
-            f"{self._address}{path}{'?' if query else ''}{query}",
-            headers=self._headers(request, caller),
-            content=await body_of(request, self._limit),
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        arrival = Arrival(scope, receive, send)
+        shape, named = _shape_of(arrival.path)
+        call = _Call(arrival, shape, named, time.monotonic())
+        self._metrics.under_way += 1
+        try:
+            await self._think(call)
+        except Refused as refused:
+            await _say_no(call, refused)
+        except Unavailable as error:
+            log.warning("the store is away", error=str(error))
+            await _say_no(call, Refused(503, "the store did not answer; try again"))
+        except Exception:
+            log.exception("a model call failed", endpoint=shape.endpoint)
+            if arrival.begun:
+                raise
+            await _say_no(call, Refused(500, "the relay failed at this; its log says why"))
+        finally:
+            self._metrics.under_way -= 1
+            self._note(call)
+
+    async def _think(self, call: _Call) -> None:
+        arrival, shape = call.arrival, call.shape
+        caller = call.caller = await self._caller(arrival, shape)
+        if _is_list(arrival):
+            await self._callers.require_live(caller)
+            call.outcome, call.status = "listed", 200
+            await arrival.whole(200, shape.listing(caller.grant.model_id))
+            return
+        target = _target(call)
+        upstream = self._upstream(shape)
+        wish = shape.read(await arrival.json(self._limits.body), call.named, self._limits.output)
+        call.model = wish.model
+        require_model(wish, caller)
+        wish.encode()
+        if shape.free:
+            await self._callers.require_live(caller)
+            await self._carried(call, wish, upstream, target)
+            return
+        price = self._price(shape, wish)
+        ask = call.ask = ask_of(caller, shape, wish, price)
+        held = await self._held(ask, call)
+        if held < ask.most:
+            shrink(shape, wish, price, held)
+        await self._carried(call, wish, upstream, target, price)
+
+    async def _carried(
+        self, call: _Call, wish: Wish, upstream: Upstream, target: str, price: Price | None = None
+    ) -> None:
+        """There and back. It is settled before the caller is told that it is over: its next call comes after that."""
+        assert call.caller is not None
+        exchange = Exchange(call.arrival, call.shape, wish)
+        self._under_way[exchange] = call.ask.id if call.ask else ""
+        try:
+            await exchange.carry(self._session, upstream, target, call.caller.grant.run)
+        finally:
+            del self._under_way[exchange]
+            self._settle(call, exchange, price)
+        await exchange.finish()
+
+    def _settle(self, call: _Call, exchange: Exchange, price: Price | None) -> None:
+        ended, ask = exchange.ended, call.ask
+        call.outcome, call.status = ended.end, ended.status
+        if ask is None or price is None:
+            return
+        nothing = ended.end is End.UNREACHED or (
+            ended.end is End.REFUSED and ended.usage is None and not call.shape.charges(ended.status)
         )
-        began = time.monotonic()
+        if nothing:
+            self._books.release(ask.id)
+            return
+        tokens = ended.usage.as_tokens() if ended.usage else {}
+        call.nano_usd = price.cost(ended.usage) if ended.usage else None
+        if call.nano_usd is not None:
+            self._metrics.used(ask.owner, ask.model, call.nano_usd, tokens)
+            if call.nano_usd > ask.most:
+                log.error("a model call cost more than was thought possible", call=ask.id, nano_usd=call.nano_usd)
+        spent = Spent(ask.id, call.nano_usd, tokens, price.version, datetime.now(UTC), ended.end, ended.status)
+        self._books.settle(spent)
+
+    async def _caller(self, arrival: Arrival, shape: Shape) -> Caller:
         try:
-            answer = await _unless_left(request, self._client.send(asked, stream=True))
-        except httpx.HTTPError as error:
-            log.warning("the model provider did not answer", run=caller.grant.run, error=repr(error))
-            raise Refused(502, "the model provider did not answer") from error
-        return _Passed(answer, caller, began)
+            return await self._callers.caller(arrival.headers, api_key=True)
+        except Refused as refused:
+            # Claude tries eleven times for three minutes before it believes a 401.
+            shown = any(name in arrival.headers for name in ("authorization", "x-api-key"))
+            if refused.status == 401 and shown and shape.provider == "anthropic":
+                raise Refused(403, str(refused)) from refused
+            raise
 
-    async def close(self) -> None:
-        await self._client.aclose()
+    def _upstream(self, shape: Shape) -> Upstream:
+        found = self._upstreams.get(shape.provider)
+        if found is None:
+            key = f"WATCHBILL_{shape.provider.upper()}_KEY_FILE"
+            raise Refused(403, f"this relay has no model provider for {shape.provider}; set {key} or WATCHBILL_MODELS")
+        return found
 
-    def _headers(self, request: Request, caller: Caller) -> dict[str, str]:
-        passed = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
-        # Who asks for no compression gets none; and the stand-in tells runs apart by their names.
-        return {"accept-encoding": "identity", **passed, "authorization": f"Bearer {caller.grant.run}"}
+    def _price(self, shape: Shape, wish: Wish) -> Price:
+        price = self._prices.of(shape.prices, wish.model, datetime.now(UTC))
+        if price is None:
+            raise Refused(400, f"what {wish.model[:100]!r} costs is not known; set WATCHBILL_PRICES to tell it")
+        return price
 
-
-async def _unless_left(request: Request, asking: Coroutine[Any, Any, httpx.Response]) -> httpx.Response:
-    """The answer's beginning, which may take minutes. Nobody is asked any longer for a caller that hung up."""
-    answer = asyncio.create_task(asking)
-    left = asyncio.ensure_future(request.receive())
-    try:
-        await asyncio.wait({answer, left}, return_when=asyncio.FIRST_COMPLETED)
-        # The body has been read, so the one message that is left is that the caller has gone.
-        if not answer.done():
-            raise Refused(400, "the caller hung up")
-        return await answer
-    finally:
-        left.cancel()
-        answer.cancel()
-
-
-class _Passed(StreamingResponse):
-    """The provider's bytes as they come, in its own encoding. Whoever hangs up ends the call at the provider."""
-
-    def __init__(self, answer: httpx.Response, caller: Caller, began: float) -> None:
-        headers = {name: answer.headers[name] for name in _PASSED_BACK if name in answer.headers}
-        super().__init__(self._bytes(answer), answer.status_code, headers)
-        self._answer, self._caller, self._began = answer, caller, began
-
-    async def stream_response(self, send: Send) -> None:
-        ended = "hung up"
+    async def _held(self, ask: Ask, call: _Call) -> int:
+        """The nano-dollars that are set aside for it. Raises Refused where there are too few, or none at all."""
         try:
-            await super().stream_response(send)
-            ended = "whole"
-        except httpx.HTTPError as error:
-            # Without a last message the server breaks the connection off: the agent has to see a stream
-            # that was dropped, and not one that looks whole.
-            ended = f"dropped: {type(error).__name__}"
-        finally:
-            log.info(
-                "a model call",
-                run=self._caller.grant.run,
-                capability=self._caller.fingerprint,
-                path=self._answer.request.url.path,
-                status=self.status_code,
-                seconds=round(time.monotonic() - self._began, 3),
-                ended=ended,
-            )
+            answer = await self._books.admit(ask)
+        except asyncio.CancelledError:
+            # Whether it was admitted nobody waits to hear; nothing of it will reach the provider.
+            self._books.release(ask.id)
+            raise
+        match answer:
+            case Held(nano_usd=nano_usd):
+                return nano_usd
+            case Short() as short:
+                call.outcome = f"short_{short.ceiling}"
+                raise Refused(402, told(short, ask))
+            case Void(why=why):
+                call.outcome = "void"
+                raise Refused(403, why)
 
-    async def _bytes(self, answer: httpx.Response) -> AsyncIterator[bytes]:
-        try:
-            async for chunk in answer.aiter_raw():
-                yield chunk
-        finally:
-            await answer.aclose()
+    def _note(self, call: _Call) -> None:
+        seconds = time.monotonic() - call.began
+        grant = call.caller.grant if call.caller else None
+        if grant:
+            self._metrics.call(grant.owner, grant.model_id, call.shape.endpoint, call.outcome, seconds)
+        log.info(
+            "a model call",
+            call=call.ask.id if call.ask else None,
+            run=grant.run if grant else None,
+            capability=call.caller.fingerprint if call.caller else None,
+            endpoint=call.shape.endpoint,
+            model=call.model[:100],
+            status=call.status,
+            outcome=call.outcome or "failed",
+            nano_usd=call.nano_usd,
+            seconds=round(seconds, 3),
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """With connections to providers, and somebody who watches over what is under way."""
+        async with session() as self._session:
+            watching = asyncio.create_task(self._watch())
+            try:
+                yield
+            finally:
+                watching.cancel()
+
+    async def _watch(self) -> None:
+        renewed = time.monotonic()
+        while True:
+            await asyncio.sleep(1)
+            now = asyncio.get_running_loop().time()
+            for exchange in tuple(self._under_way):
+                exchange.tick(now)
+            if time.monotonic() - renewed > RENEWED_EVERY:
+                renewed = time.monotonic()
+                until = datetime.now(UTC) + LEASE
+                for id in filter(None, self._under_way.values()):
+                    self._books.renew(id, until)
+
+
+def _shape_of(path: str) -> tuple[Shape, str]:
+    """The API that a path is of, and the model that it names; for another path, the one to be told so by."""
+    for shape in SHAPES:
+        named = shape.matches(path)
+        if named is not None:
+            return shape, named
+    provider = path.partition("/")[0]
+    return next((shape for shape in SHAPES if shape.provider == provider), SHAPES[0]), ""
+
+
+def _is_list(arrival: Arrival) -> bool:
+    return arrival.method == "GET" and arrival.path in _LISTS
+
+
+_LISTS = frozenset({"anthropic/v1/models", "openai/v1/models", "gemini/v1beta/models"})
+
+
+def _target(call: _Call) -> str:
+    arrival, shape = call.arrival, call.shape
+    if shape.matches(arrival.path) is None:
+        raise Refused(404, f"no model is asked at {arrival.path[:200]!r} here")
+    if "upgrade" in arrival.headers:
+        raise Refused(426, "there are no WebSockets here; send it with POST")
+    if arrival.method != "POST":
+        raise Refused(405, "a model is asked with POST")
+    return shape.target(arrival.path, arrival.query)
+
+
+async def _say_no(call: _Call, refused: Refused) -> None:
+    call.status, call.outcome = refused.status, call.outcome or "turned_away"
+    content = call.shape.refusal(refused.status, str(refused))
+    await call.arrival.whole(refused.status, content, _headers_of(refused))
+
+
+def _headers_of(refused: Refused) -> Mapping[str, str]:
+    headers = {"www-authenticate": "Bearer"} if refused.status == 401 else {}
+    return headers if refused.status >= 500 else {**headers, "x-should-retry": "false"}

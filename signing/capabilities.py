@@ -79,7 +79,14 @@ def mint(signer: Signer, grant: Grant, now: datetime, ttl: timedelta) -> str:
 
 
 def checked(token: str, keys: Mapping[str, str], now: datetime) -> Grant:
-    """What the token allows at `now`, if one of `keys` (PEM by kid, those of this use only) signed it.
+    """What the token allows at `now`; as `checked_until`."""
+    return checked_until(token, keys, now)[0]
+
+
+def checked_until(token: str, keys: Mapping[str, str], now: datetime) -> tuple[Grant, datetime]:
+    """What the token allows at `now`, and from when on it no longer does, if one of `keys` signed it.
+
+    `keys` are PEM by kid, those of this use only.
 
     Issuer, audience, kind, algorithm and the set of claims are pinned: a claim that is missing, too
     many, or of another form is refused, as an older relay must not overlook what a newer claim forbids.
@@ -98,7 +105,7 @@ def checked(token: str, keys: Mapping[str, str], now: datetime) -> Grant:
         raise Unauthorized(f"it expired at {expires.isoformat()}")
     if not issued < expires <= issued + LONGEST:
         raise Unauthorized("it claims to live for longer than any capability does")
-    return Grant(
+    grant = Grant(
         owner=claims["sub"],
         plan=claims["plan"],
         task=claims["task"],
@@ -108,6 +115,7 @@ def checked(token: str, keys: Mapping[str, str], now: datetime) -> Grant:
         model_id=claims["model_id"],
         max_budget_nano_usd=int(Decimal(claims["max_budget_usd"]) * NANO_PER_USD),
     )
+    return grant, expires + SKEW
 
 
 def _require_form(claims: Mapping[str, Any]) -> None:

@@ -25,12 +25,13 @@ from tests.bench.against import Bare, bare_worker
 from tests.bench.figures import Figure, show
 from tests.bench.ledger import ledger
 from tests.bench.plans import SLOTS, Installed, Spent, installed
+from tests.bench.relaying import relaying
 from tests.bench.supervising import hook, supervision
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured: rounds of commands, of one-task plans and of the ledger, and plans of three tasks."""
+    """How much is measured: rounds of commands, one-task plans and ledgers, plans of three tasks, model calls."""
 
     commands: int
     singles: int
@@ -38,10 +39,11 @@ class Size:
     few: int
     most: int
     ledgers: int
+    calls: int
 
 
-FULL = Size(commands=7, singles=7, many=50, few=10, most=100, ledgers=3)
-QUICK = Size(commands=3, singles=3, many=5, few=3, most=9, ledgers=1)
+FULL = Size(commands=7, singles=7, many=50, few=10, most=100, ledgers=3, calls=3200)
+QUICK = Size(commands=3, singles=3, many=5, few=3, most=9, ledgers=1, calls=640)
 
 BOXES = 3
 SECONDS = 3.0
@@ -56,6 +58,8 @@ async def bench(size: Size, folder: Path) -> list[Figure]:
     _tell("commands and supervision")
     figures = startup.commands(folder, size.commands)
     supervised = [*supervision(folder, size.commands), hook(folder, 5 * size.commands)]
+    _tell(f"the relay, {size.calls} calls a round")
+    relayed = await relaying(folder, 3, size.calls)
     async with installed(folder) as up:
         _tell("status")
         figures.append(await startup.status(up, folder, size.commands))
@@ -66,7 +70,7 @@ async def bench(size: Size, folder: Path) -> list[Figure]:
             figures += await _many(up, bare, size.many)
         _tell(f"{size.few} plans, then {size.most}")
         figures += await _growth(up, size.few, size.most)
-    return figures + supervised + spending
+    return figures + supervised + spending + relayed
 
 
 async def _singles(up: Installed, bare: Bare, rounds: int) -> list[Figure]:

@@ -6,32 +6,50 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import uvicorn
-from sqlalchemy import select
+from sqlalchemy import select, update
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from domain.run import RunFacts
 from relay.app import Door
+from relay.bookkeeper import Bookkeeper
+from relay.bookkeeping import Bookkeeping
+from relay.graph import Graph as RelayGraph
+from relay.metrics import Metrics
+from relay.models import Limits
+from relay.prices import Prices, own_price
+from relay.upstreams import PROVIDERS, Upstream, upstream
 from signing.capabilities import USE, Grant, mint
 from signing.keys import Signer, open_or_make
 from store.database import Store
 from store.keys import keep_key
-from store.tables import words
+from store.tables import runs, words
 from store.words import Brief, put_brief
 from tests.activities.conftest import OWNER, Graph
+from tests.relay.books import Purse
 
 LIMIT = 64 * 1024
+MODEL = "a-model"
+PRICES = Prices({MODEL: own_price(MODEL, "told 1", {"input": Decimal(2), "output": Decimal(10)})})
+ASKED: dict[str, Any] = {"model": MODEL, "max_tokens": 100, "messages": [{"role": "user", "content": "Hi"}]}
+"""A call that Anthropic's and OpenAI's APIs both take."""
+MESSAGES = "/models/anthropic/v1/messages"
+CHAT = "/models/openai/v1/chat/completions"
+RESPONSES = "/models/openai/v1/responses"
+GENERATE = f"/models/gemini/v1beta/models/{MODEL}:generateContent"
 SCHEMA = {
     "type": "object",
     "required": ["summary"],
@@ -45,7 +63,7 @@ SCHEMA = {
 
 
 @contextmanager
-def serving(app: Starlette, drain: int = 30) -> Iterator[tuple[str, uvicorn.Server]]:
+def serving(app: ASGIApp, drain: int = 30) -> Iterator[tuple[str, uvicorn.Server]]:
     """The app behind a real server in a thread of its own, and its address."""
     config = uvicorn.Config(
         app, "127.0.0.1", 0, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=drain
@@ -77,6 +95,7 @@ class Provider:
     breaks_off: bool = False
     silent: bool = False
     hung_up: threading.Event = field(default_factory=threading.Event)
+    said: int = 0
 
     def __post_init__(self) -> None:
         self.goes_on.set()
@@ -107,6 +126,7 @@ class Provider:
         try:
             for part in self.parts:
                 yield part
+                self.said += 1
                 while not self.goes_on.is_set():
                     await asyncio.sleep(0.02)
             if self.breaks_off:
@@ -127,11 +147,14 @@ class Relay:
     signer: Signer
     provider: Provider
     client: httpx.Client
+    metrics: Metrics
+    provider_url: str
+    books: Bookkeeping
 
     @property
     def grant(self) -> Grant:
         run = self.run
-        return Grant(OWNER, run.plan_id, run.task_id, run.id, run.epoch, run.role, "a-model", 10**9)
+        return Grant(OWNER, run.plan_id, run.task_id, run.id, run.epoch, run.role, MODEL, 10**9)
 
     def token(self, signer: Signer | None = None, now: datetime | None = None, **other: Any) -> str:
         grant = replace(self.grant, **other)
@@ -144,8 +167,12 @@ class Relay:
         more.setdefault("headers", self.headers(token))
         return self.client.post(path, **more)
 
-    def stream(self, path: str) -> AbstractContextManager[httpx.Response]:
-        return self.client.stream("POST", path, headers=self.headers())
+    def ask(self, path: str = MESSAGES, body: Any = None, **more: Any) -> httpx.Response:
+        """Ask a model, by default what every API takes."""
+        return self.post(path, json={**ASKED, **(body or {})}, **more)
+
+    def stream(self, path: str, **body: Any) -> AbstractContextManager[httpx.Response]:
+        return self.client.stream("POST", path, headers=self.headers(), json={**ASKED, "stream": True, **body})
 
     def end(self, event: str = "finish") -> None:
         self.graph.move(event, "run", self.run.id)
@@ -174,7 +201,46 @@ def provider(listening: tuple[Provider, str]) -> Provider:
     return listening[0]
 
 
-def opened(store: Store, signer: Signer, provider: Provider, models: str, schema: Any = SCHEMA) -> Iterator[Relay]:
+def upstreams(models: str) -> dict[str, Upstream]:
+    found = {name: upstream(name, "", None, models) for name in PROVIDERS}
+    return {name: each for name, each in found.items() if each is not None}
+
+
+@contextmanager
+def bookkeeper(store: Store) -> Iterator[Bookkeeper]:
+    """The ledger's own, at work."""
+    books = Bookkeeper(store)
+    books.start()
+    try:
+        yield books
+    finally:
+        books.close()
+
+
+def door(
+    store: Store,
+    models: str,
+    books: Bookkeeping,
+    limit: int = LIMIT,
+    metrics: Metrics | None = None,
+    providers: dict[str, Upstream] | None = None,
+) -> Door:
+    """The door over a store, to the provider at `models`."""
+    graph = RelayGraph(store)
+    found = upstreams(models) if providers is None else providers
+    limits = Limits(4 * limit)
+    return Door(graph, books, PRICES, found, limit, limits, metrics or Metrics(), {"relay.example"})
+
+
+def opened(
+    store: Store,
+    signer: Signer,
+    provider: Provider,
+    models: str,
+    schema: Any = SCHEMA,
+    books: Bookkeeping | None = None,
+    limit: int = LIMIT,
+) -> Iterator[Relay]:
     """A relay over the store, with a run under way that was told to answer by the schema."""
     graph = Graph(store)
     graph.confirm()
@@ -182,9 +248,28 @@ def opened(store: Store, signer: Signer, provider: Provider, models: str, schema
     with store.write() as connection:
         keep_key(connection, signer.kid, signer.public, USE, datetime.now(UTC))
         put_brief(connection, Brief(run.id, "# Make it\n", schema, 1))
-    door = Door(store, models, LIMIT, 4 * LIMIT, {"relay.example"})
-    with serving(door.app()) as (url, server), httpx.Client(base_url=url, timeout=30) as client:
-        yield Relay(url, server, graph, run, signer, provider, client)
+        # The plan's runtime is the shell, which has no model: the run is made one of an agent's.
+        connection.execute(update(runs).where(runs.c.id == run.id).values(model=MODEL))
+    metrics = Metrics()
+    with ExitStack() as stack:
+        kept = books or stack.enter_context(bookkeeper(store))
+        app = door(store, models, kept, limit, metrics).app()
+        url, server = stack.enter_context(serving(app))
+        client = stack.enter_context(httpx.Client(base_url=url, timeout=30))
+        yield Relay(url, server, graph, run, signer, provider, client, metrics, models, kept)
+
+
+@pytest.fixture
+def purse() -> Purse:
+    return Purse()
+
+
+@pytest.fixture
+def metered(
+    sqlite_store: Store, signer: Signer, provider: Provider, listening: tuple[Provider, str], purse: Purse
+) -> Iterator[Relay]:
+    """A relay whose books are the purse."""
+    yield from opened(sqlite_store, signer, provider, listening[1], books=purse)
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ class Agent:
             model=MODELS[self.cli],
             memory=self.home / "memory",
             schema=RESULT_SCHEMA,
-            door=Door(f"{url}/models", f"{url}/mcp", token or self.relay.token()),
+            door=Door(f"{url}/models", f"{url}/mcp", token or self.relay.token(model_id=MODELS[self.cli])),
         )
         job.folder.mkdir(mode=0o700)
         launch = RUNTIMES[self.cli].launch(job)

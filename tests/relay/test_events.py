@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from relay.events import MAX_BATCH
-from tests.relay.conftest import LIMIT, Relay
+from tests.relay.conftest import LIMIT, MESSAGES, Relay
 
 
 def event(id: str, **more: Any) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def test_a_batch_that_is_not_in_order_is_refused_as_a_whole(relay: Relay) -> Non
 
 
 @pytest.mark.parametrize("declared", [True, False])
-@pytest.mark.parametrize("path", ["/events", "/mcp", "/models/anthropic/v1/messages"])
+@pytest.mark.parametrize("path", ["/events", "/mcp", MESSAGES])
 def test_fifty_megabytes_are_refused_and_hold_nobody_up(relay: Relay, path: str, declared: bool) -> None:
     part, count = b"x" * (1 << 20), 50
     headers = relay.headers() | {"content-type": "application/json", "accept": "application/json"}
@@ -76,7 +76,7 @@ def test_fifty_megabytes_are_refused_and_hold_nobody_up(relay: Relay, path: str,
     began = time.monotonic()
     answer = relay.post(path, headers=headers, content=(part for _ in range(count)))
     assert answer.status_code == 413
-    assert f"larger than {LIMIT if path != '/models/anthropic/v1/messages' else 4 * LIMIT}" in answer.text
+    assert f"larger than {LIMIT if path != MESSAGES else 4 * LIMIT}" in answer.text
     assert relay.post("/events", json={"events": []}).status_code == 202
     assert time.monotonic() - began < 20
     assert relay.provider.asked == []

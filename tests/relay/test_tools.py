@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -136,7 +137,6 @@ async def test_who_waits_to_write_holds_up_nobody_who_reads(relay: Relay) -> Non
         await asyncio.sleep(0.5)
         text, failed = await call_without_list(relay, "read_brief", {"topic": "task"})
         assert (text, failed) == ("# Make it\n", False)
-        assert (await asyncio.to_thread(relay.post, "/models/anthropic/v1/messages")).status_code == 200
         assert not any(one.done() for one in waiting)
     assert await asyncio.gather(*waiting) == [("recorded", False)] * 12
     assert len(relay.words()) == 12
@@ -182,3 +182,16 @@ async def test_what_json_has_no_place_for_is_refused(relay: Relay) -> None:
 def test_nothing_is_waited_for_at_the_tools_address(relay: Relay) -> None:
     for method in ("GET", "DELETE"):
         assert httpx.request(method, f"{relay.url}/mcp", headers=relay.headers()).status_code == 405
+
+
+def test_whatever_waits_for_the_store_holds_no_model_call_up(metered: Relay) -> None:
+    with ThreadPoolExecutor(24) as pool:
+        with metered.graph.store.write():
+            # Nobody else can write now, and more ask to than there are writers.
+            said = [
+                pool.submit(metered.post, "/events", json={"events": [{"id": f"e{n}", "kind": "k"}]}) for n in range(24)
+            ]
+            answers = [metered.ask().status_code for _ in range(5)]
+            assert not any(event.done() for event in said)
+        assert answers == [200] * 5
+        assert [event.result().status_code for event in said] == [202] * 24

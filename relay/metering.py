@@ -1,0 +1,103 @@
+"""Reads what a call used from its answer as it goes by, without holding it up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import orjson
+
+from relay.shapes.shape import Shape, Wish
+from relay.sse import Splitter, data_of
+from relay.usage import Usage
+
+LONGEST = 32 << 20
+"""Bytes of an answer that is no stream, or of one event of one, that are kept to be read."""
+
+_NEEDLE = b'"usage'
+"""What every event has in it that tells of usage, in any API."""
+
+
+class Meter:
+    """Reads one answer. `streamed` says whether it comes in events.
+
+    What cannot be read tells nothing: the call then costs what was set aside for it.
+    """
+
+    def __init__(self, shape: Shape, wish: Wish, *, streamed: bool) -> None:
+        self._shape = shape
+        self._watch = shape.watch() if streamed else None
+        self._strips = streamed and wish.strips_usage
+        self._splitter = Splitter(LONGEST, apart=self._strips)
+        self._whole = bytearray()
+        self._lost = False
+
+    def passing(self, piece: bytes) -> bytes:
+        """What of a piece is the caller's: all of it, unless it tells what only we asked for."""
+        if not self._strips or self._lost:
+            return piece
+        try:
+            # Read before it is written: whether an event is the caller's shows at its end.
+            return b"".join(event for event in self._splitter.feed(piece) if not self._is_ours(event))
+        except ValueError:
+            self._lost = True
+            return self._splitter.rest()
+
+    def look(self, piece: bytes) -> None:
+        """Look through a piece that was passed on."""
+        if self._lost or self._strips:
+            return
+        try:
+            if self._watch is None:
+                self._keep(piece)
+            else:
+                for events in self._splitter.feed(piece):
+                    # Most of a stream is text, and is looked at no closer than this.
+                    if _NEEDLE in events:
+                        self._see(events)
+        except ValueError:
+            self._lost = True
+
+    def rest(self) -> bytes:
+        """What was held back of a stream that ended in the middle of an event."""
+        return self._splitter.rest() if self._strips and not self._lost else b""
+
+    def used(self, *, whole: bool) -> Usage | None:
+        """What the call used; None where that was not told. `whole`: the answer came to its end."""
+        if self._lost:
+            return None
+        try:
+            if self._watch is not None:
+                return self._watch.used(whole=whole)
+            return self._shape.used(orjson.loads(self._whole)) if whole and self._whole else None
+        except ValueError:
+            return None
+
+    def _keep(self, piece: bytes) -> None:
+        self._whole += piece
+        if len(self._whole) > LONGEST:
+            raise ValueError("the answer is too long to be read")
+
+    def _see(self, events: bytes) -> list[object]:
+        assert self._watch is not None
+        seen = []
+        for part in _telling(events):
+            for data in data_of(part):
+                if self._shape.tells.search(data):
+                    seen.append(orjson.loads(data))
+                    self._watch.see(seen[-1])
+        return seen
+
+    def _is_ours(self, event: bytes) -> bool:
+        """Whether an event tells usage and nothing else."""
+        if not self._shape.tells.search(event):
+            return False
+        return any(isinstance(each, dict) and not each.get("choices") for each in self._see(event))
+
+
+def _telling(events: bytes) -> Iterator[bytes]:
+    """Those events that may tell of usage; of line breaks that are not the usual ones, all that stand together."""
+    found = events.find(_NEEDLE)
+    while found >= 0:
+        begin, end = events.rfind(b"\n\n", 0, found), events.find(b"\n\n", found)
+        yield events[max(0, begin) : end if end >= 0 else len(events)]
+        found = events.find(_NEEDLE, end) if end >= 0 else -1

@@ -1,0 +1,223 @@
+"""Anthropic's Messages: https://platform.claude.com/docs/en/api/messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from relay.shapes.shape import (
+    LEAST_OUTPUT,
+    Images,
+    Json,
+    Shape,
+    Watch,
+    Wish,
+    an_object,
+    flag,
+    malformed,
+    objects,
+    only,
+    text,
+    tokens,
+    unbounded,
+)
+from relay.usage import Usage, count
+
+_FIELDS = frozenset(
+    {
+        "cache_control", "context_management", "max_tokens", "messages", "metadata", "model", "output_config",
+        "output_format", "service_tier", "stop_sequences", "stream", "system", "temperature", "thinking",
+        "tool_choice", "tools", "top_k", "top_p",
+    }
+)  # fmt: skip
+_MESSAGE = frozenset({"role", "content", "output_config"})
+_TOOLS = ("custom", "bash_", "text_editor_", "memory_")
+"""Tools that the caller itself runs; all others run at the provider, and cost what they cost."""
+
+_INLINE = frozenset(
+    {"text", "thinking", "redacted_thinking", "tool_use", "tool_reference", "tool_removal", "search_result"}
+)
+_NESTED = frozenset({"tool_result", "document"})
+_IMAGE_TOKENS = 5_000
+"""No model of theirs takes an image for more (4,784 tokens at the highest resolution)."""
+
+_LEAST_THINKING = 1024
+_ERRORS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+}
+
+
+class Messages(Shape):
+    endpoint = "anthropic.messages"
+    provider = "anthropic"
+    prices = "anthropic"
+
+    def matches(self, path: str) -> str | None:
+        return "" if path == "anthropic/v1/messages" else None
+
+    def read(self, body: Json, model: str, output: int) -> Wish:
+        only(body, _FIELDS)
+        images = Images(_IMAGE_TOKENS)
+        for message in objects(body.get("messages"), "messages"):
+            only(message, _MESSAGE, "messages.")
+            _content(message.get("content"), images, "messages.content")
+        _content(body.get("system"), images, "system")
+        _tools(objects(body.get("tools"), "tools"))
+        for edit in objects(an_object(body.get("context_management"), "context_management").get("edits"), "edits"):
+            # What clears makes the input shorter; what compacts asks the model once more.
+            if not text(edit.get("type"), "context_management.edits.type").startswith("clear_"):
+                raise unbounded(f"context_management.edits.type {edit['type']}")
+        if body.get("service_tier") not in (None, "auto", "standard_only"):
+            raise unbounded("service_tier")
+        cap = tokens(body.get("max_tokens"), "max_tokens") or output
+        body["max_tokens"] = cap
+        least = LEAST_OUTPUT + (_LEAST_THINKING if _budget(body) else 0)
+        wish = Wish(body, text(body.get("model"), "model"), flag(body, "stream"), cap, min(cap, least))
+        wish.image_bytes, wish.image_tokens = images.bytes, images.tokens
+        return wish
+
+    def lower(self, wish: Wish, output: int) -> None:
+        wish.body["max_tokens"] = wish.output = output
+        if _budget(wish.body) >= output > LEAST_OUTPUT:
+            # Room for an answer is left, and thinking needs less room than the answer has.
+            wish.body["thinking"]["budget_tokens"] = max(_LEAST_THINKING, output - LEAST_OUTPUT)
+
+    def used(self, answer: Any) -> Usage | None:
+        told = answer.get("usage") if isinstance(answer, dict) else None
+        return None if told is None else _usage(an_answer(told))
+
+    def watch(self) -> Watch:
+        return _Watch()
+
+    def refusal(self, status: int, message: str) -> Json:
+        return {"type": "error", "error": {"type": _ERRORS.get(status, "api_error"), "message": message}}
+
+    def listing(self, model: str) -> Json:
+        entry = {"type": "model", "id": model, "display_name": model, "created_at": "2026-01-01T00:00:00Z"}
+        return {"data": [entry] if model else [], "has_more": False, "first_id": model, "last_id": model}
+
+    def target(self, path: str, query: Mapping[str, str]) -> str:
+        return super().target(path, query) + ("?beta=true" if query.get("beta") == "true" else "")
+
+
+class CountTokens(Messages):
+    """Where a request's tokens are counted beforehand."""
+
+    endpoint = "anthropic.count_tokens"
+    free = True
+
+    def matches(self, path: str) -> str | None:
+        return "" if path == "anthropic/v1/messages/count_tokens" else None
+
+    def read(self, body: Json, model: str, output: int) -> Wish:
+        wish = super().read(body, model, output)
+        # It takes the same request but for the cap.
+        del wish.body["max_tokens"]
+        return wish
+
+
+def _content(content: Any, images: Images, where: str) -> None:
+    if content is None or isinstance(content, str):
+        return
+    for block in objects(content, where):
+        kind = block.get("type")
+        if kind == "image":
+            source = _source(block, where)
+            if source.get("type") != "base64":
+                raise unbounded(f"{where}: an image that is not inline")
+            images.inline(source.get("data"), f"{where}.source.data")
+        elif kind in _NESTED:
+            _nested(block, images, where)
+        elif kind == "tool_addition":
+            # By its name, or defined in this place.
+            added = an_object(block.get("tool"), f"{where}.tool")
+            _tools([an_object(added.get("definition"), f"{where}.tool.definition")])
+        elif kind not in _INLINE:
+            raise unbounded(f"{where}: a block of the type {kind}")
+
+
+def _nested(block: Json, images: Images, where: str) -> None:
+    if block["type"] == "tool_result":
+        _content(block.get("content"), images, where)
+        return
+    source = _source(block, where)
+    # Pages of a PDF are pictures, and nobody has counted them.
+    if source.get("type") not in ("text", "content"):
+        raise unbounded(f"{where}: a document that is no inline text")
+    _content(source.get("content"), images, where)
+
+
+def _source(block: Json, where: str) -> Json:
+    return an_object(block.get("source"), f"{where}.source")
+
+
+def _tools(offered: list[Json]) -> None:
+    for tool in offered:
+        kind = tool.get("type")
+        if kind is not None and not text(kind, "tools.type").startswith(_TOOLS):
+            raise unbounded(f"tools: a tool of the type {kind}")
+
+
+def _budget(body: Json) -> int:
+    budget = an_object(body.get("thinking"), "thinking").get("budget_tokens")
+    if budget is not None and type(budget) is not int:
+        raise malformed("thinking.budget_tokens", "a whole number")
+    return budget or 0
+
+
+class _Watch(Watch):
+    """`message_start` tells the input, each `message_delta` all that was used so far, and the last why it stops."""
+
+    def __init__(self) -> None:
+        self._told: Json = {}
+        self._ended = False
+
+    def see(self, event: Any) -> None:
+        kind = event.get("type") if isinstance(event, dict) else None
+        if kind == "message_start":
+            self._told.update(an_answer(an_answer(event.get("message")).get("usage")))
+        elif kind == "message_delta":
+            told = an_answer(event.get("usage"))
+            self._told.update({name: value for name, value in told.items() if value is not None})
+            self._ended = bool(an_answer(event.get("delta")).get("stop_reason"))
+
+    def used(self, *, whole: bool) -> Usage | None:
+        return _usage(self._told) if self._ended else None
+
+
+def an_answer(told: Any) -> Json:
+    """An object in an answer. ValueError for anything else."""
+    if not isinstance(told, dict):
+        raise ValueError("usage is no object")
+    return told
+
+
+def _usage(told: Json) -> Usage:
+    """Input is told without either side of the cache. What passes of one call went beside the total is in it."""
+    total = _counted(told)
+    rounds = told.get("iterations")
+    if not isinstance(rounds, list) or not rounds:
+        return total
+    each = [_counted(an_answer(one)) for one in rounds]
+    names = total.as_tokens()
+    return Usage(**{name: max(names[name], sum(one.as_tokens()[name] for one in each)) for name in names})
+
+
+def _counted(told: Json) -> Usage:
+    written = count(told, "cache_creation_input_tokens")
+    hour = count(told, "cache_creation", "ephemeral_1h_input_tokens")
+    brief = count(told, "cache_creation", "ephemeral_5m_input_tokens")
+    return Usage(
+        input=count(told, "input_tokens"),
+        cache_read=count(told, "cache_read_input_tokens"),
+        cache_write_5m=max(written - hour, brief),
+        cache_write_1h=hour,
+        output=count(told, "output_tokens"),
+        reasoning=count(told, "output_tokens_details", "thinking_tokens"),
+    )

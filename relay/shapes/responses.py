@@ -1,0 +1,173 @@
+"""OpenAI's Responses: https://platform.openai.com/docs/api-reference/responses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from relay.shapes.shape import (
+    LEAST_OUTPUT,
+    Images,
+    Json,
+    Shape,
+    Watch,
+    Wish,
+    flag,
+    listed_like_openai,
+    objects,
+    only,
+    refused_like_openai,
+    text,
+    tokens,
+    unbounded,
+)
+from relay.usage import Usage, count
+
+_FIELDS = frozenset(
+    {
+        "background", "client_metadata", "include", "input", "instructions", "max_output_tokens", "max_tool_calls",
+        "metadata", "model", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "reasoning",
+        "safety_identifier", "service_tier", "store", "stream", "stream_options", "temperature", "text",
+        "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user",
+    }
+)  # fmt: skip
+_INCLUDED = frozenset({"reasoning.encrypted_content", "message.output_text.logprobs"})
+_INLINE = frozenset({"reasoning", "function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
+_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
+_TEXTS = frozenset({"input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text"})
+_TOOLS = frozenset({"function", "custom", "local_shell"})
+
+
+def image_tokens(model: str) -> int:
+    """No model takes an image for more: tiles of 5,667 tokens for one of them, 10,000 patches for the others."""
+    return 50_000 if model.startswith("gpt-4o-mini") else 12_000
+
+
+def is_openais(model: str) -> bool:
+    """Whether a name is one of OpenAI's own models'; other servers know less of what their API has."""
+    return model.startswith(("gpt-", "o1", "o3", "o4", "codex-", "chatgpt-"))
+
+
+def standard_tier(body: Json) -> None:
+    """Have the request served at the prices that are listed. Left open, a project's own setting would decide."""
+    if body.get("service_tier") not in (None, "auto", "default"):
+        raise unbounded("service_tier")
+    if is_openais(str(body.get("model"))):
+        body["service_tier"] = "default"
+
+
+class Responses(Shape):
+    endpoint = "openai.responses"
+    provider = "openai"
+    prices = "openai"
+
+    def matches(self, path: str) -> str | None:
+        return "" if path == "openai/v1/responses" else None
+
+    def read(self, body: Json, model: str, output: int) -> Wish:
+        only(body, _FIELDS)
+        if flag(body, "background"):
+            raise unbounded("background")
+        standard_tier(body)
+        named = text(body.get("model"), "model")
+        images = Images(image_tokens(named))
+        _items(body.get("input"), images)
+        _tools(objects(body.get("tools"), "tools"))
+        included = body.get("include")
+        if included is not None and not (isinstance(included, list) and set(map(str, included)) <= _INCLUDED):
+            raise unbounded("include")
+        cap = tokens(body.get("max_output_tokens"), "max_output_tokens") or output
+        body["max_output_tokens"] = cap
+        wish = Wish(body, named, flag(body, "stream"), cap, min(cap, LEAST_OUTPUT))
+        wish.image_bytes, wish.image_tokens = images.bytes, images.tokens
+        return wish
+
+    def lower(self, wish: Wish, output: int) -> None:
+        wish.body["max_output_tokens"] = wish.output = output
+
+    def used(self, answer: Any) -> Usage | None:
+        told = answer.get("usage") if isinstance(answer, dict) else None
+        return None if told is None else usage_of(told, "input", "output")
+
+    def watch(self) -> Watch:
+        return _Watch(self)
+
+    def refusal(self, status: int, message: str) -> Json:
+        return refused_like_openai(status, message)
+
+    def listing(self, model: str) -> Json:
+        return listed_like_openai(model)
+
+
+def _items(given: Any, images: Images) -> None:
+    if isinstance(given, str):
+        return
+    for item in objects(given, "input"):
+        kind = item.get("type", "message")
+        if kind == "message":
+            _parts(item.get("content"), images, "input.content")
+        elif kind in _OUTPUTS:
+            _parts(item.get("output"), images, "input.output")
+        elif kind == "tool_search_output":
+            if item.get("execution") != "client":
+                raise unbounded("input: a search for tools that is not the client's")
+            _tools(objects(item.get("tools"), "input.tools"))
+        elif kind not in _INLINE or (kind == "tool_search_call" and item.get("execution") != "client"):
+            raise unbounded(f"input: an item of the type {kind}")
+
+
+def _parts(content: Any, images: Images, where: str) -> None:
+    if content is None or isinstance(content, str):
+        return
+    for part in objects(content, where):
+        kind = part.get("type")
+        if kind == "input_image":
+            if part.get("file_id") is not None:
+                raise unbounded(f"{where}.file_id")
+            images.data_url(part.get("image_url"), f"{where}.image_url")
+        elif kind not in _TEXTS:
+            raise unbounded(f"{where}: a part of the type {kind}")
+
+
+def _tools(offered: list[Json]) -> None:
+    for tool in offered:
+        kind = tool.get("type")
+        if kind == "namespace":
+            _tools(objects(tool.get("tools"), "tools.tools"))
+        elif kind == "tool_search":
+            if tool.get("execution") != "client":
+                raise unbounded("tools: a search for tools that is not the client's")
+        elif kind not in _TOOLS:
+            raise unbounded(f"tools: a tool of the type {kind}")
+
+
+class _Watch(Watch):
+    """Every event carries the response with usage null until the one that ends it, well or not."""
+
+    def __init__(self, shape: Responses) -> None:
+        self._shape = shape
+        self._used: Usage | None = None
+
+    def see(self, event: Any) -> None:
+        response = event.get("response") if isinstance(event, dict) else None
+        self._used = self._shape.used(response) or self._used
+
+    def used(self, *, whole: bool) -> Usage | None:
+        return self._used
+
+
+def usage_of(told: Any, input: str, output: str) -> Usage:
+    """Cached tokens are a part of the input, whether read or written, reasoning one of the output."""
+    if not isinstance(told, dict):
+        raise ValueError("usage is no object")
+    details = f"{input}_tokens_details"
+    whole = count(told, f"{input}_tokens")
+    read, written = count(told, details, "cached_tokens"), count(told, details, "cache_write_tokens")
+    if read + written > whole or f"{output}_tokens" not in told:
+        raise ValueError("usage does not add up")
+    return Usage(
+        input=whole - read - written,
+        cache_read=read,
+        cache_write_5m=written,
+        output=count(told, f"{output}_tokens"),
+        reasoning=count(told, f"{output}_tokens_details", "reasoning_tokens"),
+    )
