@@ -31,6 +31,9 @@ tool succeed, or by whoever else knows."""
 TIMEOUT_SECONDS = 60
 """How long a CLI waits for the hook. What then happens is the CLI's to decide, so it is far more than is needed."""
 
+ANSWER_SECONDS = 50
+"""How long the hook itself may take: less than a CLI waits, so that it is refused what nobody judged in time."""
+
 _HOOK = Path(__file__).with_name("hook.py")
 _PLUGIN = Path(__file__).with_name("opencode_plugin.js")
 _UNANSWERED = "The policy could not be asked, so this is refused."
@@ -101,7 +104,7 @@ def _common_files(job: Job) -> dict[Path, str]:
 
 
 def _arguments(job: Job, cli: str) -> list[str]:
-    return ["-I", "-S", str(_HOOK), cli, str(job.folder / POLICY_FILE)]
+    return ["-I", "-S", str(_HOOK), cli, str(job.folder / POLICY_FILE), str(ANSWER_SECONDS)]
 
 
 def _hooks(job: Job, cli: str) -> dict[str, Any]:

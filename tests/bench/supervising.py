@@ -54,7 +54,7 @@ def hook(folder: Path, rounds: int) -> Figure:
         path.write_text(text)
     asked = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "a && b | c"}}
     question = json.dumps({**asked, "cwd": str(folder)}).encode()
-    command = (sys.executable, "-I", "-S", str(_HOOK), "claude", str(job.folder / POLICY_FILE))
+    command = (sys.executable, "-I", "-S", str(_HOOK), "claude", str(job.folder / POLICY_FILE), "50")
     ask = partial(subprocess.run, input=question, stdout=DEVNULL, check=True)
     ours = median(_cpu(partial(ask, command)) for _ in range(rounds))
     bare = median(_cpu(partial(ask, _INTERPRETER)) for _ in range(rounds))

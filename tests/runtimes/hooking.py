@@ -67,7 +67,7 @@ class Hooked:
         return self.put(json.dumps({"hook_event_name": event, "cwd": str(self.workspace), **about}).encode())
 
     def put(self, question: bytes) -> Answer:
-        command = [sys.executable, "-I", "-S", str(HOOK), self.cli, str(self.policy_file)]
+        command = [sys.executable, "-I", "-S", str(HOOK), self.cli, str(self.policy_file), "50"]
         done = subprocess.run(command, input=question, capture_output=True, check=False, env={}, cwd="/")
         return Answer(done.returncode, json.loads(done.stdout or b"{}"), done.stderr.decode())
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from domain.rules import NOTHING_REFUSED, Policy
+from runtimes import hooks
 from runtimes.gate import MAX_CONTEXT, MAX_EVENTS, MAX_STOPS, refusal
 from runtimes.hooks import BRIEF_FILE, EVENTS_FILE, RESULT_FILE
 from tests.runtimes.hooking import BRIEF, Hooked
@@ -217,3 +221,20 @@ def test_a_refusal_says_what_to_do_in_one_sentence(hooked: Hooked) -> None:
     assert refusal(policy, "Bash", {"command": "git push"}, str(hooked.workspace)) == (
         "'git push' is not allowed here (refused: git push*); go on without it."
     )
+
+
+@pytest.mark.parametrize("cli", ["claude", "codex"])
+def test_what_is_not_judged_in_time_is_refused(tmp_path: Path, cli: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hooks, "ANSWER_SECONDS", 1)
+    made = Hooked(tmp_path, cli).made
+    text = json.dumps(made.settings) if made.settings else json.dumps(tomllib.loads(made.toml))
+    command = json.loads(text)["hooks"]["PreToolUse"][0]["hooks"][0]["command"]
+    # A question that never ends.
+    question, end = os.pipe()
+    try:
+        done = subprocess.run(["sh", "-c", command], stdin=question, capture_output=True, text=True, check=False)
+    finally:
+        os.close(end)
+        os.close(question)
+    assert done.returncode == 2
+    assert "so this is refused" in done.stderr
