@@ -18,7 +18,7 @@ from domain.task import TaskFacts
 from runtimes.port import Door, Job, Verdict
 from signing.capabilities import LONGEST, Grant, mint
 from signing.keys import Signer
-from store import plans, words
+from store import budgets, plans, words
 from store.database import Store
 
 MARGIN = timedelta(minutes=5)
@@ -54,8 +54,11 @@ class Commissions:
         brief = self._brief(run, task, note)
         with self.store.read() as connection:
             policy = policy_in(connection, run.plan_id, self.home)
+            left = budgets.left_for(connection, run.plan_id, run.task_id)
+        # Nothing at all would be said by the least of amounts: zero stands for no ceiling of its own.
+        ceiling = 0 if left is None else max(1, left)
         timeout = min(timedelta(seconds=job.timeout), LONGEST - MARGIN)
-        grant = Grant(task.owner, task.plan_id, task.id, run.id, run.epoch, run.role, run.model)
+        grant = Grant(task.owner, task.plan_id, task.id, run.id, run.epoch, run.role, run.model, ceiling)
         door = Door(f"{self.relay}/models", f"{self.relay}/mcp", mint(self.signer, grant, now, timeout + MARGIN))
         return replace(
             job,

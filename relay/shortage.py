@@ -23,7 +23,8 @@ _OF = {
     CeilingKind.DAY: "today's budget of {ask.owner}",
 }
 _RAISED = {
-    CeilingKind.RUN: 'raise it with `watchbill approve {ask.task} --budget "… USD"`',
+    CeilingKind.RUN: "which had what its task had left as it began: raise the task's with "
+    '`watchbill approve {ask.task} --budget "… USD"`, or resume the task where that was done meanwhile',
     CeilingKind.TASK: 'raise it with `watchbill approve {ask.task} --budget "… USD"`',
     CeilingKind.PLAN: 'raise it with `watchbill approve {ask.task} --plan-budget "… USD"`',
     CeilingKind.DAY: 'raise it with `watchbill budget --day "… USD"`, or go on tomorrow',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from sqlalchemy import Connection, select
@@ -15,7 +16,7 @@ from domain.raising import SetDay, Used
 from store.caps import day_budget
 from store.moves import lock_chain, move
 from store.receipts import head_of, receipts_of
-from store.tables import ceilings, owners
+from store.tables import ceilings, owners, plans, tasks
 
 
 def set_day(connection: Connection, order: SetDay, at: datetime, incarnation: int) -> Reply:
@@ -52,10 +53,32 @@ def used_by(connection: Connection, owner: str, plan: str, task: str, at: dateti
         ceiling_id(CeilingKind.PLAN, plan),
         ceiling_id(CeilingKind.DAY, day_subject(owner, at, zone)),
     ]
-    query = select(ceilings.c.id, ceilings.c.held, ceilings.c.settled).where(ceilings.c.id.in_(wanted))
-    used = {row.id: row.held + row.settled for row in connection.execute(query)}
+    used = _used(connection, wanted)
     of_task, of_plan, of_day = (used.get(id, 0) for id in wanted)
     return Used(of_task, of_plan, of_day, cap)
+
+
+def left_for(connection: Connection, plan: str, task: str) -> int | None:
+    """What a task's budget and its plan's leave, whichever is less; None where neither is bounded."""
+    query = (
+        select(tasks.c.budget_nano_usd.label("task"), plans.c.budget_nano_usd.label("plan"))
+        .join(plans, plans.c.id == tasks.c.plan_id)
+        .where(tasks.c.id == task)
+    )
+    caps = connection.execute(query).one()
+    wanted = {ceiling_id(CeilingKind.TASK, task): caps.task, ceiling_id(CeilingKind.PLAN, plan): caps.plan}
+    rows = connection.execute(
+        select(ceilings.c.id, ceilings.c.held, ceilings.c.settled).where(ceilings.c.id.in_(wanted))
+    )
+    used = {row.id: row.held + row.settled for row in rows}
+    left = [cap - used.get(id, 0) for id, cap in wanted.items() if cap is not None]
+    return max(0, min(left)) if left else None
+
+
+def _used(connection: Connection, wanted: Iterable[str]) -> dict[str, int]:
+    """What is held and spent of these ceilings, by id, of those that were ever needed."""
+    query = select(ceilings.c.id, ceilings.c.held, ceilings.c.settled).where(ceilings.c.id.in_(list(wanted)))
+    return {row.id: row.held + row.settled for row in connection.execute(query)}
 
 
 def _has_said(connection: Connection, owner: str) -> bool:

@@ -121,3 +121,14 @@ def test_what_broke_off_is_no_result_whatever_was_said(
     commissions.job(job(run, home), run, graph.facts(), NOW)
     verdict = Verdict(outcome, None, "so it ended")
     assert commissions.outcome(run, OWNER, verdict, NOW) == (verdict, "")
+
+
+@pytest.mark.parametrize(("budget", "ceiling"), [("2.50 USD", 2_500_000_000), (None, 0)])
+def test_a_capability_is_good_for_what_the_task_has_left(
+    graph: Graph, home: Path, commissions: Commissions, signer: Signer, budget: str | None, ceiling: int
+) -> None:
+    graph.confirm(runtime="claude", **({"budget": budget} if budget else {}))
+    run = graph.begin()
+    given = commissions.job(job(run, home), run, graph.facts(), NOW)
+    assert given.door is not None
+    assert checked(given.door.token, {signer.kid: signer.public}, NOW).max_budget_nano_usd == ceiling
