@@ -18,6 +18,7 @@ from domain.publication import (
     BeginRun,
     Decide,
     HostVerdict,
+    LookAtPlan,
     Moves,
     MovesReply,
     PlanRef,
@@ -66,19 +67,19 @@ class Facts:
             return decisions.decide(connection, order.decision, order.at, self.incarnation)
 
     @whole
-    def look_at_plan(self, ref: PlanRef) -> PlanView | None:
+    def look_at_plan(self, look: LookAtPlan) -> PlanView | None:
         """The plan as it stands, completed if its last box has ended; None if it was never published.
 
         Completing is a move keyed by the plan's last receipt, so a repeat finds it made. What has ended is
         sealed; a repeat seals only what was moved since.
         """
         with self.store.read() as connection:
-            over = views.every_box_has_ended(connection, ref.plan_id)
+            over = views.every_box_has_ended(connection, look.plan_id)
         if over:
             with self.store.write() as connection:
-                views.complete(connection, ref.plan_id, activity.info().scheduled_time, self.incarnation)
+                views.complete(connection, look.plan_id, activity.info().scheduled_time, self.incarnation)
         with self.store.read() as connection:
-            view = views.plan_view(connection, ref.plan_id)
+            view = views.plan_view(connection, look.plan_id, look.seen)
             sealed = not view or not view.ended or seals.newest_seal(connection, view.plan_id)[0] == view.seq
         if view and not sealed:
             token = seal(self.signer, Head(view.plan_id, view.seq, view.head))

@@ -77,6 +77,14 @@ class PlanRef:
 
 
 @dataclass(frozen=True)
+class LookAtPlan:
+    """`seen` is the seq of the receipt up to which the plan's story is known to whoever looks."""
+
+    plan_id: str
+    seen: int = 0
+
+
+@dataclass(frozen=True)
 class TaskRef:
     task_id: str
     plan_id: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from domain.confinement import sentence
@@ -89,6 +89,14 @@ class PlanView:
     @property
     def ended(self) -> bool:
         return self.state in ("completed", "archived")
+
+
+def followed(known: PlanView | None, news: PlanView) -> PlanView:
+    """The newer view with the whole of its story, where it was asked for from the older one's end on."""
+    if known is None:
+        return news
+    told = (line for line in known.story if news.story_starts_at <= line.seq <= news.seq)
+    return replace(news, story=(*told, *(line for line in news.story if line.seq > known.seq)))
 
 
 class Plan(Protocol):

@@ -73,14 +73,17 @@ def plans_in_list(connection: Connection, owner: str) -> list[PlanInList]:
     return sorted(found, key=lambda each: each.published, reverse=True)
 
 
-def plan_view(connection: Connection, plan_id: str) -> PlanView | None:
-    """The plan as every surface shows it; None when it was never published."""
+def plan_view(connection: Connection, plan_id: str, seen: int = 0) -> PlanView | None:
+    """The plan as every surface shows it; None when it was never published.
+
+    Of its story only what follows the receipt `seen`: whoever looks often need not be told it again.
+    """
     try:
         plan = load_plan(connection, plan_id)
     except NotFound:
         return None
     seq, head = head_of(connection, plan_id)
-    latest = receipts_of(connection, plan_id, after=max(0, seq - STORY), limit=STORY)
+    latest = receipts_of(connection, plan_id, after=max(seen, seq - STORY), limit=STORY)
     return PlanView(
         plan_id=plan.id,
         slug=plan.slug,

@@ -22,6 +22,7 @@ with workflow.unsafe.imports_passed_through():
         Decide,
         EnsureTasks,
         FindRepository,
+        LookAtPlan,
         PlanRef,
         Publish,
         PublishTo,
@@ -29,7 +30,7 @@ with workflow.unsafe.imports_passed_through():
         Word,
     )
     from domain.pull import Repository
-    from domain.view import PlanView
+    from domain.view import PlanView, followed
     from workflows import options, surface
     from workflows.calls import facts, failure_of
 
@@ -169,8 +170,11 @@ class PlanWorkflow:
 
     async def _look(self) -> None:
         async with self._graph:
-            view: PlanView | None = await facts(Facts.look_at_plan, self._ref)
-        if view is not None and (self._view is None or view.seq != self._view.seq):
+            known = self._view
+            look = LookAtPlan(self._ref.plan_id, known.seq if known else 0)
+            news: PlanView | None = await facts(Facts.look_at_plan, look)
+        view = followed(known, news) if news else None
+        if view is not None and (known is None or view.seq != known.seq):
             surface.show_plan(view)
         self._view = view
         self._loaded = True

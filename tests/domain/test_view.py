@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 
 from domain.policy import PROVEN, UNPROVEN
 from domain.task import ENDED, RUNNABLE, TaskState
-from domain.view import ROOM_FOR_QUESTIONS, PlanView, TaskView, counts, to_markdown, waits_for
+from domain.view import ROOM_FOR_QUESTIONS, Happening, PlanView, TaskView, counts, followed, to_markdown, waits_for
 
 
 def a_box(ordinal: int = 1, state: str = TaskState.WORKING, **facts: Any) -> TaskView:
@@ -138,3 +138,21 @@ def test_questions_of_any_length_and_number_keep_the_view_readable() -> None:
     assert len(text) < 6 * ROOM_FOR_QUESTIONS
     # The first is whole; of the others there is enough to know them by, and it shows that there is more.
     assert (text.count("waits for a person"), text.count("…\n")) == (100, 99)
+
+
+def a_view(seq: int, story: range, starts_at: int) -> PlanView:
+    told = tuple(Happening(n, "", f"line {n}") for n in story)
+    return a_plan(seq=seq, story=told, story_starts_at=starts_at)
+
+
+@pytest.mark.parametrize("again", [0, 3])
+def test_a_view_that_follows_another_has_the_whole_story_once(again: int) -> None:
+    known = a_view(5, range(1, 6), 1)
+    news = a_view(8, range(6 - again, 9), 3)
+    assert [line.seq for line in followed(known, news).story] == [3, 4, 5, 6, 7, 8]
+    assert followed(None, news) == news
+
+
+def test_a_story_that_was_cut_back_is_told_no_further_than_it_goes() -> None:
+    """As when the store was restored from a copy of yesterday's."""
+    assert [line.seq for line in followed(a_view(9, range(1, 10), 1), a_view(4, range(0), 1)).story] == [1, 2, 3, 4]
