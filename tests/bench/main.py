@@ -22,6 +22,7 @@ from typing import Any
 
 from tests.bench import startup
 from tests.bench.against import Bare, bare_worker
+from tests.bench.agents import agents
 from tests.bench.figures import Figure, show
 from tests.bench.ledger import ledger
 from tests.bench.plans import SLOTS, Installed, Spent, installed
@@ -47,6 +48,8 @@ QUICK = Size(commands=3, singles=3, many=5, few=3, most=9, ledgers=1, calls=640)
 
 BOXES = 3
 SECONDS = 3.0
+AGENT_ROUNDS = 3
+ROOT = Path(__file__).parents[2]
 CORES = os.cpu_count() or 1
 
 
@@ -58,6 +61,8 @@ async def bench(size: Size, folder: Path) -> list[Figure]:
     _tell("commands and supervision")
     figures = startup.commands(folder, size.commands)
     supervised = [*supervision(folder, size.commands), hook(folder, 5 * size.commands)]
+    _tell("agents")
+    sent = list(agents(folder, AGENT_ROUNDS, f"{ROOT / '.agents/node_modules/.bin'}:{os.environ['PATH']}"))
     _tell(f"the relay, {size.calls} calls a round")
     relayed = await relaying(folder, 3, size.calls)
     async with installed(folder) as up:
@@ -70,7 +75,7 @@ async def bench(size: Size, folder: Path) -> list[Figure]:
             figures += await _many(up, bare, size.many)
         _tell(f"{size.few} plans, then {size.most}")
         figures += await _growth(up, size.few, size.most)
-    return figures + supervised + spending + relayed
+    return figures + supervised + sent + spending + relayed
 
 
 async def _singles(up: Installed, bare: Bare, rounds: int) -> list[Figure]:

@@ -76,15 +76,16 @@ def _supervised(path: Path, *, confined: bool = False) -> None:
 
 def _cpu(act: Callable[[], object]) -> float:
     """The seconds of CPU of the processes that this starts, once all of them have been waited for."""
-    before = _of_children()
+    before = cpu_of_children()
     act()
     # A supervisor is waited for by a thread; its end follows its result.
     deadline = time.monotonic() + 5
-    while _of_children() == before and time.monotonic() < deadline:
+    while cpu_of_children() == before and time.monotonic() < deadline:
         time.sleep(0.005)
-    return _of_children() - before
+    return cpu_of_children() - before
 
 
-def _of_children() -> float:
+def cpu_of_children() -> float:
+    """The seconds of CPU of every child that has been waited for, with its own."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

@@ -156,6 +156,23 @@ def test_a_fresh_run_does_as_well_when_the_session_is_lost(battered: Rig, cli: s
     rig.assert_sound()
 
 
+def test_too_little_money_ends_a_run_at_its_first_call_and_a_raise_lets_the_task_go_on(rig: Rig, cli: str) -> None:
+    slug = f"poor-{cli}"
+    rig.submit(slug, Box("Write it down", f"echo paid > {slug}.txt"), **front(cli, budget="0.0001 USD"))
+    rig.until_asked(slug, "out_of_budget")
+    assert "watchbill approve" in rig.task(slug).question
+    (run,) = runs(rig, slug)
+    assert run.outcome == "refused"
+    log = (rig.home / "logs" / "relay.log").read_text().splitlines()
+    calls = [line for line in log if run.id in line and "a model call" in line and "count_tokens" not in line]
+    assert len(calls) == 1, calls
+    assert not rig.rows("SELECT id FROM reservations WHERE run_id = :run", run=run.id)
+    rig.command("approve", f"{slug}#1", "--budget", "5 USD", "--plan-budget", "5 USD")
+    assert rig.until_completed(slug).tasks[0].state == "merged"
+    assert [each.outcome for each in runs(rig, slug)] == ["refused", "done"]
+    assert rig.command("costs", slug, "--json").json["money"]["spent"] > 0
+
+
 def test_what_the_plan_refuses_is_refused_and_recorded(rig: Rig, cli: str) -> None:
     slug = f"refused-{cli}"
     rig.submit(slug, Box("Touch it", f"touch {slug}.txt"), **front(cli, refuse_commands='["touch *"]'))
