@@ -73,19 +73,22 @@ class Facts:
         Completing is a move keyed by the plan's last receipt, so a repeat finds it made. What has ended is
         sealed; a repeat seals only what was moved since.
         """
-        with self.store.read() as connection:
-            over = views.every_box_has_ended(connection, look.plan_id)
-        if over:
+        view, sealed = self._seen(look)
+        if view and view.every_box_has_ended:
             with self.store.write() as connection:
                 views.complete(connection, look.plan_id, activity.info().scheduled_time, self.incarnation)
-        with self.store.read() as connection:
-            view = views.plan_view(connection, look.plan_id, look.seen)
-            sealed = not view or not view.ended or seals.newest_seal(connection, view.plan_id)[0] == view.seq
+            view, sealed = self._seen(look)
         if view and not sealed:
             token = seal(self.signer, Head(view.plan_id, view.seq, view.head))
             with self.store.write() as connection:
                 seals.keep_seal(connection, view.plan_id, view.seq, token)
         return view
+
+    def _seen(self, look: LookAtPlan) -> tuple[PlanView | None, bool]:
+        """The plan as it stands, and whether there is nothing of it to seal."""
+        with self.store.read() as connection:
+            view = views.plan_view(connection, look.plan_id, look.seen)
+            return view, not view or not view.ended or seals.newest_seal(connection, view.plan_id)[0] == view.seq
 
     @whole
     def load_task(self, task_id: str) -> TaskFacts:

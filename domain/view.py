@@ -10,7 +10,7 @@ from typing import Protocol
 from domain.confinement import sentence
 from domain.plan import MergePolicy
 from domain.policy import UNPROVEN
-from domain.task import TaskState
+from domain.task import ENDED, TaskState
 
 ROOM_FOR_QUESTIONS = 20_000
 """How many letters of what people are asked a plan's Markdown has room for: an agent's question has at most 8,000.
@@ -89,6 +89,11 @@ class PlanView:
     @property
     def ended(self) -> bool:
         return self.state in ("completed", "archived")
+
+    @property
+    def every_box_has_ended(self) -> bool:
+        """Whether a plan under way has nothing left to wait for, however its tasks ended."""
+        return self.state in ("confirmed", "in_progress") and all(task.state in ENDED for task in self.tasks if task.id)
 
 
 def followed(known: PlanView | None, news: PlanView) -> PlanView:
