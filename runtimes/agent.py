@@ -6,7 +6,6 @@ in its command line or in its environment, which every tool that it starts would
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -19,11 +18,11 @@ from typing import Any
 
 from domain.errors import NotFound, WatchbillError
 from domain.run import EndKind, Outcome
-from runtimes.files import read_left
-from runtimes.folder import MOST_EVENTS, RunFolder
-from runtimes.hooks import EVENTS_FILE, HookFiles, compile_policy
+from runtimes.folder import RunFolder
+from runtimes.hooks import HookFiles, compile_policy
 from runtimes.port import Door, Installed, Job, RunResult, Verdict
 from runtimes.shell import private_environment, unfinished
+from runtimes.stream import is_deep
 from runtimes.text import plain
 
 PACKAGES = {
@@ -165,6 +164,8 @@ def verdict(result: RunResult, folder: RunFolder, session: str, ending: Ending |
         return Verdict(Outcome.CRASHED, result.exit_code, f"{reason}: {last}" if last else reason, session)
     if ending.outcome is Outcome.DONE and result.kind is EndKind.EXITED and result.exit_code != 0:
         return Verdict(Outcome.CRASHED, result.exit_code, f"it exited with {result.exit_code}", session)
+    if is_deep(ending.result):
+        return Verdict(Outcome.SCHEMA_BROKEN, result.exit_code, "its result is nested too deeply", session)
     return Verdict(ending.outcome, result.exit_code, short(ending.reason), session, ending.result)
 
 
@@ -174,12 +175,8 @@ def refused_at_last(folder: RunFolder) -> str:
     An agent that has handed in its result was kept from nothing that mattered.
     """
     why = ""
-    for line in read_left(str(folder.path / EVENTS_FILE), MOST_EVENTS).splitlines():
-        try:
-            event = json.loads(line)
-            kind, tool = event["event"], str(event.get("tool", ""))
-        except (ValueError, TypeError, KeyError):
-            continue
+    for event in folder.uses():
+        kind, tool = event["event"], str(event.get("tool", ""))
         if kind == "used" and tool.endswith(_SUBMITTING):
             return ""
         if kind == "used":

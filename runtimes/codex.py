@@ -158,7 +158,7 @@ def _completed(answer: str, *, wants_json: bool) -> Ending:
         return Ending(Outcome.DONE)
     try:
         return Ending(Outcome.DONE, result=json.loads(answer))
-    except ValueError:
+    except (ValueError, RecursionError):
         return Ending(Outcome.SCHEMA_BROKEN, "its answer is no JSON, though a schema was given")
 
 

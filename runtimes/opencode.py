@@ -181,7 +181,7 @@ def _code_in(message: str) -> Any:
     """The code in an error that a provider sent in the middle of its answer, which comes as JSON in a text."""
     try:
         told = json.loads(message)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return told.get("code") if isinstance(told, dict) else None
 
