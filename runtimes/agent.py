@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shlex
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ from domain.errors import NotFound, WatchbillError
 from domain.run import EndKind, Outcome
 from runtimes.folder import RunFolder
 from runtimes.hooks import HookFiles, compile_policy
+from runtimes.memory import is_folder
 from runtimes.port import Door, Installed, Job, RunResult, Verdict
 from runtimes.shell import private_environment, unfinished
 from runtimes.stream import is_deep
@@ -101,6 +103,10 @@ def put(path: Path, text: str, mode: int = 0o600) -> None:
     """Replace a file whole, and whatever else stands in its place: an agent may have left a link there."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
+    for place in (draft, path):
+        if is_folder(place):
+            # However much an agent put in there: taking it away is for whoever clears the task away.
+            place.rename(place.with_name(f".{place.name}.{secrets.token_hex(4)}"))
     draft.unlink(missing_ok=True)
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
         file.write(text)
