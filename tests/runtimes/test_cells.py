@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from pwd import getpwnam
@@ -17,9 +18,11 @@ import pytest
 from domain.confinement import Confine, Confinement, Network
 from domain.errors import NotFound, WatchbillError
 from domain.run import EndKind
+from runtimes import confiner
 from runtimes.confiner import Confiner
 from runtimes.folder import Dead
 from runtimes.hooks import EVENTS_FILE, TOLD
+from runtimes.passage import Carrier, hand_out
 from runtimes.port import Door
 from runtimes.sandbox import SHUT, Sandbox, find_sandbox
 from tests.runtimes.celled import NO_SANDBOX, Cells, Relay, needs_sandbox, serving
@@ -402,6 +405,43 @@ def test_a_supervisor_that_is_killed_takes_its_cell_with_it(cells, relay, with_d
     result = run.bury()
     assert result is not None
     assert result.kind is EndKind.SUPERVISOR_DIED
+
+
+def test_a_cell_whose_supervisor_died_while_it_was_made_starts_nobody(tmp_path):
+    reader, report = os.pipe()
+    own = [str(report), "-1", "-", "0", "/bin/sh", "sh", "-c", f"touch {tmp_path}/begun"]
+    command = [sys.executable, "-I", "-S", str(Path(confiner.__file__).with_name("inside.py")), *own]
+    subprocess.run(command, pass_fds=[report], check=True)
+    assert (tmp_path / "begun").exists()
+    (tmp_path / "begun").unlink()
+    os.close(reader)
+    subprocess.run(command, pass_fds=[report], check=False)
+    os.close(report)
+    assert not (tmp_path / "begun").exists()
+
+
+def test_a_door_stays_open_when_there_was_no_thread_for_a_caller(relay, monkeypatch):
+    short = [True]
+
+    class Scarce(threading.Thread):
+        def start(self) -> None:
+            if self._target.__name__ == "_carry" and short:
+                short.pop()
+                raise RuntimeError("can't start new thread")
+            super().start()
+
+    monkeypatch.setattr("runtimes.passage.Thread", Scarce)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = taken.getsockname()
+    carrier = Carrier(("127.0.0.1", relay.port))
+    hand_out(os.dup(carrier.theirs), address)
+    carrier.begin()
+    with socket.create_connection(address) as first:
+        assert first.recv(1) == b""
+    with socket.create_connection(address) as second:
+        second.sendall(b"GET / HTTP/1.0\r\nHost: x\r\n\r\n")
+        assert second.recv(1)
+    assert not short
 
 
 @needs_sandbox
