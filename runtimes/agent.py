@@ -91,6 +91,8 @@ def set_up(job: Job, cli: str) -> Setting:
     env = private_environment(job)
     memory = job.memory or job.folder / "memory"
     memory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # An agent may have shut us out of it.
+    memory.chmod(0o700)
     policy = compile_policy(job, cli)
     setting = Setting(job, job.door, memory, env, policy)
     put(setting.token, job.door.token)

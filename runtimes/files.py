@@ -98,8 +98,14 @@ def decode(data: bytes) -> dict[str, Any] | None:
 def write_object(path: str, value: dict[str, Any]) -> None:
     """Replace a file: whoever reads it sees the old object or the new one, whoever dies in between."""
     draft = f"{path}.{os.getpid()}-{time.monotonic_ns()}"
-    _write(draft, "xb", value)
-    os.replace(draft, path)
+    try:
+        _write(draft, "xb", value)
+        os.replace(draft, path)
+    except OSError:
+        # On a full disk whoever tries again would leave one each time.
+        if os.path.lexists(draft):
+            os.unlink(draft)
+        raise
 
 
 def append_object(path: str, value: dict[str, Any]) -> None:

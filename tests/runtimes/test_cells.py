@@ -9,12 +9,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from pwd import getpwnam
 from urllib.parse import urlsplit
 
 import pytest
 
+import domain
 from domain.confinement import Confine, Confinement, Network
 from domain.errors import NotFound, WatchbillError
 from domain.run import EndKind
@@ -286,13 +288,25 @@ def test_a_socket_in_the_file_system_is_not_reached(cells, tmp_path_factory):
 
 
 @needs_sandbox
-def test_a_plan_cannot_be_confirmed_from_inside(cells, sqlite_store):
+def test_our_own_commands_start_inside_and_reach_no_store_and_no_plan(cells, sqlite_store):
     watchbill = Path(sys.executable).with_name("watchbill")
-    job = cells.job(path=f"{watchbill.parent}:/usr/bin:/bin")
-    run = cells.run(
-        f"WATCHBILL_HOME={cells.home} WATCHBILL_STORE_URL={sqlite_store.url} {watchbill} confirm a-plan", job
-    )
-    assert cells.bench.end_of(run).exit_code != 0
+    cells.confiner = Confiner(Confine.REQUIRED, hidden=(cells.home,), shown=(Path(domain.__file__).parents[1],))
+    with socket.create_server(("127.0.0.1", 0)) as temporal:
+        env = {
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(cells.home),
+            "WATCHBILL_HOME": str(cells.home),
+            "WATCHBILL_STORE_URL": str(sqlite_store.url),
+            "TEMPORAL_ADDRESS": f"127.0.0.1:{temporal.getsockname()[1]}",
+        }
+        tried = "; ".join(f"{watchbill} {what}; echo exit $?" for what in ("--version", "status", "confirm a-plan"))
+        said = cells.said(cells.run(tried, cells.job(path=f"{watchbill.parent}:/usr/bin:/bin"), env=env))
+        temporal.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            temporal.accept()
+    assert said.startswith(f"watchbill {version('watchbill')}\nexit 0\n")
+    assert said.count("Temporal does not answer") == 2
+    assert "there is no store" in said
 
 
 # Its door.

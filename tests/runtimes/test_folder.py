@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from domain.run import EndKind
+from runtimes.files import write_object
 from runtimes.folder import Absent, Dead, Ended, Live, RunFolder, reap_orphans
 from runtimes.hooks import EVENTS_FILE, TOLD
 from runtimes.lock import lock_held, take_lock
@@ -219,6 +220,13 @@ def test_a_starting_worker_reaps_what_dead_supervisors_left_and_nothing_else(ben
     assert not alive(left)
     assert alive(bench.agent(live))
     assert reap_orphans(bench.home / "nothing here") == {}
+
+
+def test_a_file_that_cannot_be_replaced_leaves_no_draft_behind(tmp_path):
+    (tmp_path / "result.json").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        write_object(str(tmp_path / "result.json"), {"kind": "exited"})
+    assert list(tmp_path.iterdir()) == [tmp_path / "result.json"]
 
 
 def test_events_are_read_from_where_the_reader_left_off_and_never_torn(tmp_path):

@@ -158,6 +158,13 @@ def test_a_folder_that_an_agent_left_in_the_place_of_our_file_is_taken_away(tmp_
     assert (tmp_path / "memory" / "config.toml").is_file()
 
 
+@every_cli
+def test_a_memory_that_an_agent_closed_is_opened_again(cli, tmp_path):
+    (tmp_path / "memory").mkdir(mode=0)
+    RUNTIMES[cli].launch(job(tmp_path))
+    assert (tmp_path / "memory").stat().st_mode & 0o777 == 0o700
+
+
 ENDLESS = "WITH RECURSIVE n(id) AS (VALUES('a') UNION ALL SELECT id FROM n) SELECT id FROM n"
 SLOW = f"'{'a' * 60}' GLOB '{'*a' * 25}*b'"
 GREEDY = f"SELECT 'x' AS id WHERE {SLOW}"
