@@ -74,7 +74,9 @@ class Mounts:
     def show_programs(self, path: str) -> None:
         """Let the programs of a PATH be seen, with what they need to run as far as their places tell."""
         for folder in map(os.path.normpath, path.split(os.pathsep)):
-            if not os.path.isabs(folder) or not os.path.isdir(folder) or _holds_anything(os.path.realpath(folder)):
+            if not os.path.isabs(folder) or not os.access(folder, os.R_OK | os.X_OK) or not os.path.isdir(folder):
+                continue
+            if _holds_anything(os.path.realpath(folder)):
                 continue
             self.show_prefix(folder)
             # A distribution's own programs lead nowhere but to its own, and are thousands.
@@ -206,8 +208,8 @@ def _closed(folder: str) -> Iterator[str]:
                         yield entry.path
                     elif inside:
                         folders.append(entry.path)
-        except FileNotFoundError:
-            # Gone since: so it is not seen either.
+        except (FileNotFoundError, PermissionError):
+            # Gone since, or closed to us too: so it is not seen either.
             continue
 
 
