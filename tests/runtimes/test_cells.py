@@ -210,6 +210,8 @@ def test_nobody_in_a_cell_makes_a_namespace_in_which_it_has_every_privilege(cell
     said = cells.said(cells.run("unshare --user --map-root-user grep CapEff /proc/self/status || echo refused"))
     assert said.endswith("refused")
     assert "CapEff" not in said
+    # Root is refused it for another reason; users are by this.
+    assert "--disable-userns" in cells.launch("true").cell.argv
 
 
 @needs_sandbox
