@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from temporalio import activity
 
@@ -19,6 +18,7 @@ from activities.commissions import Commissions
 from activities.policies import terms_in
 from activities.redaction import showable
 from activities.screens import EVERY, Camera
+from activities.story import Teller, story_of
 from domain.agents import AGENTS
 from domain.confinement import Confinement
 from domain.errors import NotFound, WatchbillError
@@ -30,7 +30,6 @@ from runtimes.port import Job, Runtime
 from runtimes.screen import BESIDE
 from store import runs, tasks
 from store.database import Store
-from store.events import Event
 from store.screens import put_screen
 
 FIRST_LOOK = 0.02
@@ -77,10 +76,12 @@ class Supervision:
             return await asyncio.to_thread(self._record, folder, run, task, _never_started(run, unwanted))
         spawned = await asyncio.to_thread(self._spawn, folder, run, task)
         camera = Camera(self.store, self._runtime(run), folder, run)
-        await self._watch(folder, run, camera, kept=spawned)
+        await self._watch(folder, run, (camera, Teller(self.store, folder, run)), kept=spawned)
         return await asyncio.to_thread(self._record_end, folder, run, task, camera)
 
-    async def _watch(self, folder: RunFolder, run: RunFacts, camera: Camera, *, kept: bool) -> None:
+    async def _watch(
+        self, folder: RunFolder, run: RunFacts, witnesses: tuple[Camera | Teller, ...], *, kept: bool
+    ) -> None:
         """Return once the run has ended, keeping its lease alive and passing on the graph's word to stop.
 
         `kept` is whether that has just been done.
@@ -103,7 +104,8 @@ class Supervision:
                 await asyncio.to_thread(self._heed, folder, run)
                 heed_at = now + HEED
             if now >= take_at:
-                await asyncio.to_thread(camera.take)
+                for witness in witnesses:
+                    await asyncio.to_thread(witness.take)
                 # From its end on: a screen that is slow to draw takes no more of the time than its share.
                 take_at = clock() + EVERY
             await asyncio.sleep(pause)
@@ -206,8 +208,8 @@ class Supervision:
     def _record(
         self, folder: RunFolder, run: RunFacts, task: TaskFacts, end: RunEnd, screen: str | None = None
     ) -> RunEnd:
-        told = (*folder.events(), *folder.uses())
-        story = [_event(number, event) for number, event in enumerate(sorted(told, key=lambda one: str(one["at"])))]
+        # First what the supervisor told: there is room for so many, and of the other an agent can write any number.
+        story = (*story_of(folder.events(), ours=True), *story_of(folder.uses()))
         now = datetime.now(UTC)
         with self.store.write() as connection:
             recorded = runs.end(connection, run, task, end, story, self.keeper.worker, now, self.incarnation)
@@ -236,10 +238,3 @@ def workspace_of(home: Path, run: RunFacts) -> Path:
     """An author's tree keeps its path from run to run, because agents remember paths."""
     name = "author" if run.role is Role.AUTHOR else f"{run.role}-{run.number}"
     return home / "workspaces" / run.task_id / name
-
-
-def _event(number: int, event: Mapping[str, Any]) -> Event:
-    at = datetime.fromisoformat(event["at"]) if isinstance(event.get("at"), str) else datetime.now(UTC)
-    kind = str(event.get("event") or event.get("kind") or "event")
-    said = {key: value for key, value in event.items() if key not in ("at", "seq", "event", "kind")}
-    return Event(number, at, kind, said)

@@ -6,9 +6,9 @@ in its command line or in its environment, which every tool that it starts would
 
 from __future__ import annotations
 
-import json
 import os
 import re
+import secrets
 import shlex
 import shutil
 import subprocess
@@ -19,11 +19,12 @@ from typing import Any
 
 from domain.errors import NotFound, WatchbillError
 from domain.run import EndKind, Outcome
-from runtimes.files import read_left
-from runtimes.folder import MOST_EVENTS, RunFolder
-from runtimes.hooks import EVENTS_FILE, HookFiles, compile_policy
+from runtimes.folder import RunFolder
+from runtimes.hooks import HookFiles, compile_policy
+from runtimes.memory import is_folder
 from runtimes.port import Door, Installed, Job, RunResult, Verdict
 from runtimes.shell import private_environment, unfinished
+from runtimes.stream import is_deep
 from runtimes.text import plain
 
 PACKAGES = {
@@ -90,6 +91,8 @@ def set_up(job: Job, cli: str) -> Setting:
     env = private_environment(job)
     memory = job.memory or job.folder / "memory"
     memory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # An agent may have shut us out of it.
+    memory.chmod(0o700)
     policy = compile_policy(job, cli)
     setting = Setting(job, job.door, memory, env, policy)
     put(setting.token, job.door.token)
@@ -102,6 +105,10 @@ def put(path: Path, text: str, mode: int = 0o600) -> None:
     """Replace a file whole, and whatever else stands in its place: an agent may have left a link there."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
+    for place in (draft, path):
+        if is_folder(place):
+            # However much an agent put in there: taking it away is for whoever clears the task away.
+            place.rename(place.with_name(f".{place.name}.{secrets.token_hex(4)}"))
     draft.unlink(missing_ok=True)
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
         file.write(text)
@@ -165,6 +172,8 @@ def verdict(result: RunResult, folder: RunFolder, session: str, ending: Ending |
         return Verdict(Outcome.CRASHED, result.exit_code, f"{reason}: {last}" if last else reason, session)
     if ending.outcome is Outcome.DONE and result.kind is EndKind.EXITED and result.exit_code != 0:
         return Verdict(Outcome.CRASHED, result.exit_code, f"it exited with {result.exit_code}", session)
+    if is_deep(ending.result):
+        return Verdict(Outcome.SCHEMA_BROKEN, result.exit_code, "its result is nested too deeply", session)
     return Verdict(ending.outcome, result.exit_code, short(ending.reason), session, ending.result)
 
 
@@ -174,12 +183,8 @@ def refused_at_last(folder: RunFolder) -> str:
     An agent that has handed in its result was kept from nothing that mattered.
     """
     why = ""
-    for line in read_left(str(folder.path / EVENTS_FILE), MOST_EVENTS).splitlines():
-        try:
-            event = json.loads(line)
-            kind, tool = event["event"], str(event.get("tool", ""))
-        except (ValueError, TypeError, KeyError):
-            continue
+    for event in folder.uses():
+        kind, tool = event["event"], str(event.get("tool", ""))
         if kind == "used" and tool.endswith(_SUBMITTING):
             return ""
         if kind == "used":

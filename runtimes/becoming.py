@@ -41,6 +41,7 @@ def become_agent(
         if spec["stdin"] or not spec["pty"]:
             os.dup2(os.open(spec["stdin"] or os.devnull, os.O_RDONLY), 0)
         brand(spec["env"][MARKER])
+        linux.leave_keyring()
         os.umask(0o022)
         linux.reset_signals()
         os.chdir(spec["cwd"])

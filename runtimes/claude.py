@@ -11,6 +11,7 @@ import os
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from domain.run import Outcome
 from runtimes import agent
 from runtimes.agent import Ending
 from runtimes.folder import RunFolder
+from runtimes.memory import files_below
 from runtimes.port import Installed, Job, Launch, RunResult, Verdict
 from runtimes.scenes import Noted, Said, Scene, Used, dig, what_of, words
 
@@ -103,13 +105,15 @@ def _our_tools(setting: agent.Setting) -> tuple[str, ...]:
 
 
 def _remembers(memory: Path, session: str) -> bool:
-    return agent.is_id(session) and any(memory.glob(f"projects/*/{session}.jsonl"))
+    return agent.is_id(session) and f"{session}.jsonl" in files_below(memory / "projects", 1)
 
 
 def _fresh_id(job: Job, memory: Path) -> str:
     """The same for every launch of a run, and never one that is taken: Claude ends at once over such a one."""
-    ids = (str(uuid.uuid5(uuid.NAMESPACE_URL, f"watchbill:{job.run_id}:{number}")) for number in range(1 << 16))
-    return next(id for id in ids if not _remembers(memory, id))
+    taken = set(files_below(memory / "projects", 1))
+    ids = (str(uuid.uuid5(uuid.NAMESPACE_URL, f"watchbill:{job.run_id}:{number}")) for number in count())
+    # An agent can take many of them in advance, but no more than are looked at.
+    return next(id for id in ids if f"{id}.jsonl" not in taken)
 
 
 def _read(stream: Iterable[Mapping[str, Any]]) -> tuple[str, Ending | None]:

@@ -18,6 +18,7 @@ from domain.run import Outcome
 from runtimes import agent
 from runtimes.agent import Ending
 from runtimes.folder import RunFolder
+from runtimes.memory import files_below
 from runtimes.port import Installed, Job, Launch, RunResult, Verdict
 from runtimes.scenes import Noted, Said, Scene, Used, dig, what_of, words
 
@@ -123,7 +124,8 @@ def _value(value: Any) -> str:
 
 
 def _remembers(memory: Path, session: str) -> bool:
-    return agent.is_id(session) and any(memory.glob(f"sessions/*/*/*/rollout-*-{session}.jsonl"))
+    names = files_below(memory / "sessions", 3) if agent.is_id(session) else ()
+    return any(name.startswith("rollout-") and name.endswith(f"-{session}.jsonl") for name in names)
 
 
 def _read(stream: Iterable[Mapping[str, Any]], *, wants_json: bool) -> tuple[str, Ending | None]:
@@ -158,7 +160,7 @@ def _completed(answer: str, *, wants_json: bool) -> Ending:
         return Ending(Outcome.DONE)
     try:
         return Ending(Outcome.DONE, result=json.loads(answer))
-    except ValueError:
+    except (ValueError, RecursionError):
         return Ending(Outcome.SCHEMA_BROKEN, "its answer is no JSON, though a schema was given")
 
 

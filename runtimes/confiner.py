@@ -17,7 +17,7 @@ from runtimes.agent import put
 from runtimes.hooks import TOLD
 from runtimes.mounts import SECRET, Mounts
 from runtimes.port import Cell, Door, Job, Launch, Passage
-from runtimes.sandbox import SHUT, Sandbox, find_sandbox
+from runtimes.sandbox import Sandbox, find_sandbox
 
 _ROOMS = tuple(str(Path(module).parent) for module in (__file__, str(domain.__file__)))
 """What runs of ours inside: the cell's first process, and the hook."""
@@ -85,7 +85,7 @@ class Confiner:
         passage = _passage(job.door.models) if job.door else None
         argv = (
             sandbox.program,
-            *SHUT,
+            *sandbox.shut,
             *(("--share-net",) if how is Confinement.NETWORKED else ()),
             *self._mounts(launch, job, how).arguments,
             *("--chdir", str(launch.cwd)),
@@ -105,6 +105,7 @@ class Confiner:
             mounts.show(os.path.realpath("/etc/resolv.conf"))
         for hidden in (*SECRET, *map(str, self.hidden)):
             mounts.hide(hidden)
+        mounts.hide_roots()
         mounts.hide_sockets()
         mounts.fix(str(job.folder))
         for name in ("home", "tmp", TOLD):

@@ -65,6 +65,27 @@ def read_left(path: str, limit: int) -> bytes:
         return file.read(limit) if os.fstat(descriptor).st_mode & _KIND == _PLAIN_FILE else b""
 
 
+def append_left(path: str, data: bytes, room: int) -> bool:
+    """Add to a file that an agent may have replaced, unless it holds `room` bytes already; whether there was room.
+
+    OSError unless it is a plain file, or none yet: what is written into a link or a pipe is kept nowhere.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        stat = os.fstat(descriptor)
+        if stat.st_mode & _KIND != _PLAIN_FILE:
+            raise OSError(f"{path} is no plain file")
+        if stat.st_size >= room:
+            return False
+        # In one write, so that lines of several writers never mix; one that is cut is not kept.
+        if os.write(descriptor, data) != len(data):
+            raise OSError(f"{path} has no room")
+        return True
+    finally:
+        os.close(descriptor)
+
+
 def decode(data: bytes) -> dict[str, Any] | None:
     """The JSON object that these bytes begin with, or None."""
     try:
@@ -77,8 +98,14 @@ def decode(data: bytes) -> dict[str, Any] | None:
 def write_object(path: str, value: dict[str, Any]) -> None:
     """Replace a file: whoever reads it sees the old object or the new one, whoever dies in between."""
     draft = f"{path}.{os.getpid()}-{time.monotonic_ns()}"
-    _write(draft, "xb", value)
-    os.replace(draft, path)
+    try:
+        _write(draft, "xb", value)
+        os.replace(draft, path)
+    except OSError:
+        # On a full disk whoever tries again would leave one each time.
+        if os.path.lexists(draft):
+            os.unlink(draft)
+        raise
 
 
 def append_object(path: str, value: dict[str, Any]) -> None:

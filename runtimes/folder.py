@@ -7,7 +7,6 @@ to bury a run whose supervisor is gone.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -24,12 +23,13 @@ from typing import TYPE_CHECKING, Any
 from domain.errors import WatchbillError
 from domain.identity import digest
 from domain.run import EndKind
-from runtimes.files import read_left, read_object, write_object
+from runtimes.files import read_object, write_object
 from runtimes.hooks import EVENTS_FILE
 from runtimes.lock import lock_held, take_lock
 from runtimes.port import COLUMNS, ROWS, Cell, Launch, RunResult
 from runtimes.processes import MARKER, bearers, boot_id, end_all, with_survivors
 from runtimes.segments import read_tail
+from runtimes.story import read_events
 from runtimes.stream import Stream
 from runtimes.supervisor import now
 from runtimes.text import plain
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 
 _SUPERVISE = Path(__file__).with_name("supervise.py")
 _LOG_LIMIT = 1 << 16
-
-MOST_EVENTS = 4 << 20
-"""Bytes of a file of events that are read; what writes them keeps to less."""
 
 _CONTEXT = 1024
 
@@ -168,23 +165,11 @@ class RunFolder:
 
         Each has its `seq`, counted from 1, what `event` it is, and when: `at`, in ISO 8601.
         """
-        return self._events_in("events.jsonl", after)
+        return read_events(self._file("events.jsonl"), after)
 
-    def uses(self) -> list[dict[str, Any]]:
+    def uses(self, after: int = 0) -> list[dict[str, Any]]:
         """What our hook saw of the agent's uses of tools, as `events` has it: an agent could have written it."""
-        return self._events_in(EVENTS_FILE, 0)
-
-    def _events_in(self, name: str, after: int) -> list[dict[str, Any]]:
-        lines = read_left(self._file(name), MOST_EVENTS).split(b"\n")[:-1]
-        found = []
-        for seq, line in enumerate(lines[after:], after + 1):
-            try:
-                event = json.loads(line)
-                at = datetime.fromtimestamp(event["at"], UTC).isoformat()
-            except (ValueError, TypeError, KeyError):
-                continue
-            found.append({**event, "seq": seq, "at": at})
-        return found
+        return read_events(self._file(EVENTS_FILE), after)
 
     def _file(self, name: str) -> str:
         return str(self.path / name)

@@ -11,7 +11,7 @@ import time
 
 from domain.globs import matches_path, matches_text, path_pattern, text_pattern
 from domain.shell_line import Unsplittable, commands_of, program
-from runtimes.files import append_object, decode, encode, read_object
+from runtimes.files import append_left, decode, encode, read_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,10 +72,18 @@ class Record:
         self.cli, self.file = cli, policy["events"]
 
     def add(self, event: str, **about: str) -> None:
-        """Add a line, unless there are too many already. Refusals have room when uses no longer have."""
-        room = MAX_EVENTS * (2 if event == "refused" else 1)
-        if not os.path.exists(self.file) or os.stat(self.file).st_size < room:
-            append_object(self.file, {"at": time.time(), "cli": self.cli, "event": event, **about})
+        """Add a line, unless there are too many already. Refusals have room when uses no longer have.
+
+        OSError where it cannot be written, or where no refusal would have room any more: nothing is allowed then
+        whose refusal could not be told.
+        """
+        said = {name: text[:_MAX_SHOWN] for name, text in about.items()}
+        line = encode({"at": time.time(), "cli": self.cli, "event": event, **said})
+        refused = event == "refused"
+        if append_left(self.file, line, MAX_EVENTS * (2 if refused else 1)):
+            return
+        if refused or os.lstat(self.file).st_size >= 2 * MAX_EVENTS:
+            raise OSError(f"the record {self.file} is full")
 
 
 def _before_tool(record: Record, policy: Policy, asked: dict[str, Any]) -> dict[str, Any] | None:
@@ -101,8 +109,7 @@ def _after_tool(record: Record, policy: Policy, asked: dict[str, Any]) -> None:
     record.add("ended", tool=tool)
     # The door that takes results may be on another machine than this folder.
     if policy["result"] and tool.endswith(_LAST_WORDS) and not _failed(asked.get("tool_response")):
-        with open(policy["result"], "ab"):
-            pass
+        append_left(policy["result"], b".", 1)
 
 
 def _failed(response: Any) -> bool:
@@ -126,12 +133,11 @@ def _session_started(record: Record, policy: Policy, asked: dict[str, Any]) -> d
 
 def _stopping(record: Record, policy: Policy, _: dict[str, Any]) -> dict[str, Any] | None:
     stops = policy["stops"]
-    sent_back = os.stat(stops).st_size if os.path.exists(stops) else 0
+    sent_back = os.lstat(stops).st_size if os.path.lexists(stops) else 0
     if not policy["result"] or os.path.exists(policy["result"]) or sent_back >= MAX_STOPS:
         record.add("stopped")
         return None
-    with open(stops, "ab") as file:
-        file.write(b".")
+    append_left(stops, b".", MAX_STOPS)
     why = (
         "Your result is missing, and without it your work counts as not done: call the tool submit_result before "
         "you end, or ask_person if you cannot go on without an answer."

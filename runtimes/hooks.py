@@ -31,8 +31,9 @@ tool succeed, or by whoever else knows."""
 TIMEOUT_SECONDS = 60
 """How long a CLI waits for the hook. What then happens is the CLI's to decide, so it is far more than is needed."""
 
-ANSWER_SECONDS = 50
-"""How long the hook itself may take: less than a CLI waits, so that it is refused what nobody judged in time."""
+ANSWER_SECONDS = 20
+"""How long the hook itself may take once it runs: so much less than a CLI waits that a machine may take long to start
+it, and what nobody judged in time is refused all the same."""
 
 _HOOK = Path(__file__).with_name("hook.py")
 _PLUGIN = Path(__file__).with_name("opencode_plugin.js")

@@ -8,6 +8,7 @@ the door's socket goes out, -1 where the cell has none.
 from __future__ import annotations
 
 import os
+import select
 import sys
 
 # Last, so that nothing beside this package can stand in for a standard module.
@@ -31,6 +32,8 @@ def main() -> None:
     linux.reset_signals()
     linux.hide_memory()
     os.set_inheritable(int(report), False)
+    if _is_abandoned(int(report)):
+        return
     try:
         if channel != "-1":
             from runtimes.passage import hand_out
@@ -40,6 +43,13 @@ def main() -> None:
     except OSError as error:
         status, fault = CANNOT_RUN, f"the door of its cell could not be opened: {error}"
     os.write(int(report), encode({"exit_code": status, "fault": fault, "leftovers": _others()}))
+
+
+def _is_abandoned(report: int) -> bool:
+    """Whether nobody reads what is told: a supervisor that died while the cell was made could not yet take it along."""
+    poll = select.poll()
+    poll.register(report, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _status_of(program: str, argv: list[str], environment: dict[bytes, bytes]) -> tuple[int, str]:

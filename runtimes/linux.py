@@ -4,12 +4,13 @@ Every run pays for its supervisor's start-up, so the supervisor's modules import
 `json`, `typing`, `pathlib` or `subprocess` would each cost as much as the bare interpreter, `signal` and
 its enums two thirds of it.
 Signal numbers are the kernel's (the same on every architecture that runs current Linux but MIPS).
-Sources: prctl(2), signalfd(2), pidfd_send_signal(2), getrlimit(2).
+Sources: prctl(2), signalfd(2), pidfd_send_signal(2), getrlimit(2), keyctl(2).
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 
 TYPE_CHECKING = False
@@ -27,6 +28,10 @@ _SFD_NONBLOCK = 0o4000
 _SIGINFO_BYTES = 128
 _SYS_PIDFD_SEND_SIGNAL = 424
 _LAST_SIGNAL = 64
+KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "loongarch64": 219, "ppc64le": 271, "s390x": 280}
+"""The number of the system call, which each architecture has for itself."""
+
+_KEYCTL_JOIN_SESSION_KEYRING = 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.strsignal.restype = ctypes.c_char_p
@@ -47,6 +52,21 @@ def die_with_parent() -> None:
 def hide_memory() -> None:
     """Let no process of the same user look into this one or steer it, unless it may do so to any."""
     _call("prctl", _PR_SET_DUMPABLE, ctypes.c_ulong(0))
+
+
+def leave_keyring() -> None:
+    """Have a session keyring of one's own, empty: what others put into the one that was inherited is not seen.
+
+    Where these calls are not known, or denied to all that this process could start, there is none to see.
+    """
+    number = KEYCTL.get(os.uname().machine)
+    if number is None:
+        return
+    try:
+        _call("syscall", ctypes.c_long(number), _KEYCTL_JOIN_SESSION_KEYRING, None)
+    except OSError as error:
+        if error.errno not in (errno.ENOSYS, errno.EPERM):
+            raise
 
 
 def signals_as_file(signals: Iterable[int]) -> int:

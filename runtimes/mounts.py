@@ -7,6 +7,8 @@ them, all read-only; over these go the places that must not be seen, and over th
 from __future__ import annotations
 
 import os
+import pwd
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 
@@ -31,7 +33,13 @@ _PREFIX = ("bin", "sbin", "lib", "lib64", "libexec", "include", "share", "pyvenv
 """What belongs to programs in a folder with a `bin`. Beside it there may be anything, credentials too."""
 
 _DISTRIBUTION = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
-_MOST_PROGRAMS = 10_000
+
+_ANYBODYS = ("/", "/home", "/root", "/var", "/srv", "/run", "/mnt", "/media", "/tmp", "/var/tmp")  # noqa: S108 - named
+_SHARED = (".local", "share", ".config", ".cache")
+"""Folders in homes that programs of all kinds keep their things in, credentials too."""
+
+_SETTINGS = ("/etc", "/usr/local/etc")
+_FOR_ALL_TO_ENTER = stat.S_IROTH | stat.S_IXOTH
 
 
 class Mounts:
@@ -41,6 +49,7 @@ class Mounts:
         self._arguments: list[str] = []
         self._closing: list[str] = []
         self._shown: list[str] = []
+        self._hidden: list[str] = []
         self._links: set[str] = set()
         for place in SYSTEM:
             if os.path.islink(place):
@@ -65,7 +74,9 @@ class Mounts:
     def show_programs(self, path: str) -> None:
         """Let the programs of a PATH be seen, with what they need to run as far as their places tell."""
         for folder in map(os.path.normpath, path.split(os.pathsep)):
-            if not os.path.isabs(folder) or not os.path.isdir(folder):
+            if not os.path.isabs(folder) or not os.access(folder, os.R_OK | os.X_OK) or not os.path.isdir(folder):
+                continue
+            if _holds_anything(os.path.realpath(folder)):
                 continue
             self.show_prefix(folder)
             # A distribution's own programs lead nowhere but to its own, and are thousands.
@@ -79,9 +90,11 @@ class Mounts:
         base, name = os.path.split(os.path.realpath(folder))
         if name == "shims":
             # A version manager's: what they start lies beside them.
-            self.show(base)
+            if not _holds_anything(base) and os.path.basename(base) not in _SHARED:
+                self.show(base)
         elif name == ".bin":
-            self.show(base)
+            if os.path.basename(base) == "node_modules":
+                self.show(base)
         elif name in ("bin", "sbin") and not _holds_anything(base):
             for each in _PREFIX:
                 if (each, os.path.basename(base)) != ("share", ".local"):
@@ -109,11 +122,21 @@ class Mounts:
         for name in dict.fromkeys((path, os.path.realpath(path))):
             if not self._sees(name) and not any(_is_below(name, shown) for shown in self._shown):
                 continue
+            if any(name == hidden or _is_below(name, hidden) for hidden in self._hidden):
+                continue
+            self._hidden.append(name)
             if os.path.isdir(name):
                 self._arguments += ["--tmpfs", name]
                 self._closing += ["--remount-ro", name]
             elif os.path.lexists(name):
                 self._arguments += ["--ro-bind", "/dev/null", name]
+
+    def hide_roots(self) -> None:
+        """Let nothing be seen of the system's settings that is not for everybody, where we could read it: as root."""
+        if os.geteuid() == 0:
+            for place in _SETTINGS:
+                for path in _closed(place):
+                    self.hide(path)
 
     def hide_sockets(self) -> None:
         """Let no socket be seen on which somebody listens: what is read-only can still be connected to."""
@@ -163,23 +186,50 @@ def _is_below(path: str, root: str) -> bool:
 
 
 def _linked(folder: str) -> Iterator[str]:
-    """Where the links among a folder's entries lead in the end."""
+    """The programs that the links among a folder's entries lead to in the end."""
     with os.scandir(folder) as entries:
-        for number, entry in enumerate(entries):
-            if number == _MOST_PROGRAMS:
-                return
-            if entry.is_symlink() and os.path.exists(target := os.path.realpath(entry.path)):
+        for entry in entries:
+            if entry.is_symlink() and os.path.isfile(target := os.path.realpath(entry.path)):
                 yield target
+
+
+def _closed(folder: str) -> Iterator[str]:
+    """What lies below a folder and is not for everybody to read; of a folder that is not, itself alone."""
+    folders = [folder]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_symlink():
+                        continue
+                    inside = entry.is_dir(follow_symlinks=False)
+                    wanted = _FOR_ALL_TO_ENTER if inside else stat.S_IROTH
+                    if entry.stat(follow_symlinks=False).st_mode & wanted != wanted:
+                        yield entry.path
+                    elif inside:
+                        folders.append(entry.path)
+        except (FileNotFoundError, PermissionError):
+            # Gone since, or closed to us too: so it is not seen either.
+            continue
 
 
 def _holds_anything(folder: str) -> bool:
     """Whether this is somebody's home, or above one: what lies beside its `bin` is anything."""
-    return folder in ("/", "/home", "/root", "/var", "/srv") or os.path.dirname(folder) == "/home" or _is_home(folder)
+    return folder in _ANYBODYS or os.path.dirname(folder) == "/home" or any(_is_home(folder, own) for own in _homes())
 
 
-def _is_home(folder: str) -> bool:
-    own = os.path.realpath(os.path.expanduser("~"))
+def _is_home(folder: str, own: str) -> bool:
     return own == folder or _is_below(own, folder)
+
+
+def _homes() -> Iterator[str]:
+    """Our own home, as the environment has it and as the system does."""
+    yield os.path.realpath(os.path.expanduser("~"))
+    try:
+        yield os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        # A user without an entry has none.
+        return
 
 
 def _sockets() -> Iterable[str]:

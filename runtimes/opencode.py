@@ -8,6 +8,7 @@ of its own for a result of a given form. By itself it tries again for a minute o
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,12 +20,15 @@ from domain.run import Outcome
 from runtimes import agent
 from runtimes.agent import Ending
 from runtimes.folder import RunFolder
+from runtimes.memory import is_file, is_folder
 from runtimes.port import Door, Installed, Job, Launch, RunResult, Verdict
 from runtimes.scenes import Noted, Said, Scene, Used, dig, what_of, words
 
 _PROVIDER = "watchbill"
 _TOKEN = "{file:./token}"  # noqa: S105 - the place of one, relative to the configuration
 _CONTEXT_TOKENS = 200_000
+_STEPS = 1_000_000
+_LONGEST = 1 << 20
 _QUOTA = "insufficient_quota"
 _REJECTED = "rejected permission"
 """OpenCode's own refusals differ from a tool's failure in their text alone (version 1.18.33)."""
@@ -118,17 +122,38 @@ def _api_of(model: str, door: Door) -> tuple[str, str]:
 
 
 def _remembers(memory: Path, session: str) -> bool:
-    database = memory.resolve() / "data" / "opencode" / "opencode.db"
-    # An agent may have left a link there, or something that cannot be read to its end.
-    if not agent.is_id(session) or not database.is_file() or database.resolve() != database:
+    folder = memory / "data" / "opencode"
+    database = folder / "opencode.db"
+    if not agent.is_id(session) or not all(map(is_folder, (memory / "data", folder))) or not is_file(database):
+        return False
+    # What lies beside it is read with it: a pipe there would keep us waiting.
+    beside = (folder / f"opencode.db-{kind}" for kind in ("journal", "wal", "shm"))
+    if any(os.path.lexists(file) and not is_file(file) for file in beside):
         return False
     try:
-        with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
+        with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            _distrust(connection)
             found = connection.execute("SELECT 1 FROM session WHERE id = ?", (session,)).fetchone()
-    except sqlite3.Error:
+    except (sqlite3.Error, OSError):
         # A memory that cannot be read is none: the run begins afresh.
         return False
     return found is not None
+
+
+def _distrust(connection: sqlite3.Connection) -> None:
+    """Have a database answer from the columns of a table alone, in few steps and little memory.
+
+    Its schema is the agent's as well: a table can be a view over an endless query, or call functions that go on
+    for ever without a step.
+    """
+
+    def allow(action: int, first: str | None, _second: str | None, _database: str | None, source: str | None) -> int:
+        reading = action == sqlite3.SQLITE_READ and first == "session" and source is None
+        return sqlite3.SQLITE_OK if reading or action == sqlite3.SQLITE_SELECT else sqlite3.SQLITE_DENY
+
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+    connection.set_progress_handler(lambda: 1, _STEPS)
+    connection.set_authorizer(allow)
 
 
 def _read(stream: Iterable[Mapping[str, Any]]) -> tuple[str, Ending | None]:
@@ -181,7 +206,7 @@ def _code_in(message: str) -> Any:
     """The code in an error that a provider sent in the middle of its answer, which comes as JSON in a text."""
     try:
         told = json.loads(message)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return told.get("code") if isinstance(told, dict) else None
 

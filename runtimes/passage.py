@@ -43,14 +43,22 @@ class Carrier:
         with socket.socket(fileno=handed[0]) as door:
             while True:
                 self._room.acquire()
-                try:
-                    caller, _ = door.accept()
-                except OSError:
-                    # Out of descriptors: some will come free.
+                if not self._admit(door):
                     self._room.release()
                     time.sleep(_PAUSE_SECONDS)
-                    continue
-                Thread(target=self._carry, args=(caller,), daemon=True).start()
+
+    def _admit(self, door: socket.socket) -> bool:
+        """Carry the next caller, unless this process is out of descriptors or threads, of which some will come free."""
+        try:
+            caller, _ = door.accept()
+        except OSError:
+            return False
+        try:
+            Thread(target=self._carry, args=(caller,), daemon=True).start()
+        except RuntimeError:
+            caller.close()
+            return False
+        return True
 
     def _carry(self, caller: socket.socket) -> None:
         try:
@@ -62,8 +70,8 @@ class Carrier:
                 back.start()
                 _pass_on(caller, called)
                 back.join()
-        except OSError:
-            # Nobody answers out there: the caller sees its connection closed.
+        except (OSError, RuntimeError):
+            # Nobody answers out there, or there is no thread for the way back: the caller sees its connection closed.
             pass
         finally:
             self._room.release()

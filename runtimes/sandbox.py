@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +26,11 @@ SHUT = (
 )
 """How every cell begins."""
 
+CLOSED = (*SHUT, "--unshare-user", "--disable-userns")
+"""The same, and in it nobody makes namespaces of its own: whoever does has all privileges there, and with them
+the kernel's calls for mounts and networks to try. Of bubblewrap 0.8 and later."""
+
+_KNOWN_SECONDS = 60
 _TRIAL_SECONDS = 20
 _USUAL_PATH = "/usr/local/bin:/usr/bin:/bin"
 _INSTALLERS = {
@@ -47,46 +54,56 @@ _IN_CONTAINER = "see docs/reference/confinement.md on containers"
 class Sandbox:
     """`program` is bubblewrap's path. `missing` says why no run can be confined here, empty where one can.
 
-    `mend` is the command that an administrator mends it with, or where to read on.
+    `mend` is the command that an administrator mends it with, or where to read on. `shut` is how its cells begin.
     """
 
     program: str = ""
     version: str = ""
     missing: str = ""
     mend: str = ""
+    shut: tuple[str, ...] = SHUT
 
 
-_found: dict[str, Sandbox] = {}
+_found: dict[str, tuple[float, Sandbox | None]] = {}
 
 
 def find_sandbox() -> Sandbox:
     """What there is of it on this host, by a trial that takes some hundredths of a second.
 
-    What worked once is not tried again by this process; what did not may have been mended since.
+    What worked is not tried again for a minute; what did not may have been mended since.
     """
     program = shutil.which("bwrap") or shutil.which("bwrap", path=_USUAL_PATH)
-    if program in _found:
-        return _found[program]
     if program is None:
         return Sandbox(missing="bubblewrap is not installed", mend=_installing())
-    tried = _say(program, *SHUT, "--ro-bind", "/", "/", "--remount-ro", "/", "--", "/bin/true")
-    if tried:
-        return Sandbox(program, missing=f"bubblewrap does not work here: {tried}", mend=_allowing())
-    version = re.search(r"\d[\d.]*", _say(program, "--version"))
-    _found[program] = Sandbox(program, version[0] if version else "")
-    return _found[program]
+    known, sandbox = _found.get(program, (0.0, None))
+    if sandbox is None or time.monotonic() > known + _KNOWN_SECONDS:
+        sandbox = _try(program)
+        _found[program] = (time.monotonic(), sandbox) if not sandbox.missing else (0.0, None)
+    return sandbox
 
 
-def _say(*command: str) -> str:
-    """What a command had to say, in a line; a failure has always something to say."""
+def _try(program: str) -> Sandbox:
+    said = ""
+    for shut in (CLOSED, SHUT):
+        # What every cell begins with: whether it can be started, whatever else is said.
+        first = (sys.executable, "-I", "-S", "-c", "")
+        works, said = _say(program, *shut, "--ro-bind", "/", "/", "--remount-ro", "/", "--", *first)
+        if works:
+            version = re.search(r"\d[\d.]*", _say(program, "--version")[1])
+            return Sandbox(program, version[0] if version else "", shut=shut)
+    return Sandbox(program, missing=f"bubblewrap does not work here: {said}", mend=_allowing())
+
+
+def _say(*command: str) -> tuple[bool, str]:
+    """Whether a command succeeded, and what it had to say, in a line; a failure has always something to say."""
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRIAL_SECONDS, check=False, env={}
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
+        return False, str(error)
     said = " ".join((done.stdout + done.stderr).decode(errors="replace").split())
-    return said or (f"it exited with {done.returncode}" if done.returncode else "")
+    return done.returncode == 0, said or f"it exited with {done.returncode}"
 
 
 def _installing() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -13,6 +13,7 @@ GAP = "watchbill.gap"
 """The type of the object that stands where something is gone; `bytes` says how much."""
 
 _ATTEMPTS = 8
+_DEEPEST = 100
 
 
 class Stream:
@@ -73,10 +74,24 @@ class Stream:
             value = json.loads(line, parse_constant=_refuse)
         except (ValueError, RecursionError):
             value = None
-        if isinstance(value, dict):
+        if isinstance(value, dict) and not (line.count(b"[") + line.count(b"{") > _DEEPEST and is_deep(value)):
             yield value
         elif line.strip():
             self.skipped += 1
+
+
+def is_deep(value: Any) -> bool:
+    """Whether lists and objects lie more than 100 deep in this: whoever goes through it would run out of stack."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [part for one in level for part in _parts_of(one)]
+    return bool(level)
+
+
+def _parts_of(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _open_plain(path: Path) -> BinaryIO:

@@ -264,7 +264,14 @@ class Supervisor:
         }
         write_object(f"{self.folder}/state.json", state)
         started = {"event": "started", "at": self.started_at, "pid": self.agent}
-        append_object(f"{self.folder}/events.jsonl", started)
+        self.tell(started)
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """Add to the run's story, which on a full disk is not worth its end."""
+        try:
+            append_object(f"{self.folder}/events.jsonl", event)
+        except OSError:
+            return
 
     def finish(self, kind: str, reason: str, *, leftovers: int = 0) -> None:
         sinks = [sink for sink in (self.output, self.stream) if sink]
@@ -278,7 +285,7 @@ class Supervisor:
             "truncated": any(sink.truncated for sink in sinks),
             "leftovers": leftovers,
         }
-        append_object(f"{self.folder}/events.jsonl", {"event": "ended", "at": result["ended_at"], **result})
+        self.tell({"event": "ended", "at": result["ended_at"], **result})
         # Last: whoever sees a result finds everything else in place.
         write_object(f"{self.folder}/result.json", result)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 
@@ -14,12 +15,12 @@ def plain_text(text: str) -> str:
 def plain(value: Any, *, floats: bool = False) -> Any:
     """The value as JSON would give it back; TypeError for what has no exact place there.
 
-    Floats are such: what is hashed must have one spelling. `floats` lets them pass where nothing is.
+    Floats are such: what is hashed must have one spelling. `floats` lets finite ones pass where nothing is.
     """
     match value:
         case None | bool() | int():
             return value
-        case float() if floats:
+        case float() if floats and isfinite(value):
             return value
         case str():
             return plain_text(value)

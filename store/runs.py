@@ -213,7 +213,7 @@ def end(
 ) -> RunEnd:
     """Record how a run ended, with the evidence that its end is. The first end that is recorded holds."""
     lock_chain(connection, run.plan_id)
-    events.append(connection, run.id, story)
+    events.append(connection, run.id, story, events.MOST_EVENTS + events.FOR_ITS_END)
     ending = Move(
         "run", run.id, _ENDING[how.state], f"end:{run.id}", run.plan_id, how.reason or how.kind, at,
         {"exit_code": how.exit_code, "reason": how.reason, "outcome": how.outcome, "session": how.session,

@@ -22,11 +22,13 @@ from domain.run import Role, RunFacts, RunState
 from domain.task import TaskFacts
 from runtimes.confiner import Confiner
 from runtimes.folder import Live, RunFolder
+from runtimes.hooks import EVENTS_FILE
 from runtimes.opencode import OpenCode
 from runtimes.port import DEFAULT_PATH, Job, Launch
 from runtimes.registry import RUNTIMES
 from runtimes.sandbox import Sandbox
 from runtimes.shell import Shell
+from runtimes.story import MOST_EVENTS
 from signing.keys import Signer
 from store import runs, tables
 from store.events import events_of
@@ -88,6 +90,49 @@ async def test_a_script_is_run_in_its_workspace_and_its_end_is_recorded(
     with graph.store.read() as connection:
         assert events_of(connection, run.id)
     assert await graph.call(supervision.supervise, run.id) == end
+
+
+async def test_whatever_an_agent_writes_where_its_hook_does_its_end_is_recorded(
+    graph: Graph, home: Path, supervision: Supervision
+) -> None:
+    written = [
+        '{"at": 1e30, "event": "x"}',
+        "[" * 9000,
+        '{"at": 1, "event": "n\\u0000\\ud800", "x": 1e999}',
+        *('{"at": 2, "event": "many"}' for _ in range(MOST_EVENTS)),
+    ]
+    run = begin(graph, home, f"cat lines > {home}/runs/$WATCHBILL_RUN/{EVENTS_FILE}")
+    (workspace_of(home, run) / "lines").write_text("".join(f"{line}\n" for line in written))
+    assert (await graph.call(supervision.supervise, run.id)).state is RunState.FINISHED
+    with graph.store.read() as connection:
+        told = events_of(connection, run.id, limit=2 * MOST_EVENTS)
+    assert len(told) == MOST_EVENTS
+    assert [event.kind for event in told if event.kind != "many"] == ["n\ufffd?", "started", "ended"]
+
+
+async def test_what_the_hook_recorded_is_in_the_store_before_an_agent_can_think_of_erasing_it(
+    graph: Graph, home: Path, supervision: Supervision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("activities.supervision.EVERY", 0.05)
+    line = '{"at": 5, "event": "refused", "tool": "%s"}\n'
+    file = f"{home}/runs/$WATCHBILL_RUN/{EVENTS_FILE}"
+    run = begin(graph, home, f"cat one > {file}; {UNTIL_TOLD}; cat two > {file}")
+    for name, tool in (("one", "Write"), ("two", "Bash")):
+        (workspace_of(home, run) / name).write_text((line % tool).replace("5", "5" if name == "one" else "6"))
+    watch = asyncio.ensure_future(graph.call(supervision.supervise, run.id))
+
+    def refused() -> list[str]:
+        with graph.store.read() as connection:
+            told = events_of(connection, run.id)
+        return [event.data["tool"] for event in told if event.kind == "refused"]
+
+    async with asyncio.timeout(30):
+        while not refused():
+            await asyncio.sleep(0.02)
+    assert refused() == ["Write"]
+    (workspace_of(home, run) / "go").touch()
+    await watch
+    assert refused() == ["Write", "Bash"]
 
 
 async def test_a_watch_that_is_cancelled_leaves_its_agent_to_the_next_one(

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+import domain
 from tests.end_to_end.plans import PROVEN, Box
 from tests.end_to_end.rig import Rig
 from tests.runtimes.celled import needs_sandbox
+
+ROOT = Path(domain.__file__).parents[1]
+"""Our own programs, which are shown so that an agent could start them."""
+
+WATCHBILL = Path(sys.executable).with_name("watchbill")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), needs_sandbox]
 
@@ -19,7 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), needs_sandbox]
 @pytest.fixture(scope="module")
 def confined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """One installation for the module, whose worker runs nothing that is not confined."""
-    rig = Rig(tmp_path_factory.mktemp("confined"), WATCHBILL_CONFINE="required")
+    rig = Rig(tmp_path_factory.mktemp("confined"), WATCHBILL_CONFINE="required", WATCHBILL_CONFINE_READ=str(ROOT))
     try:
         rig.start()
         yield rig
@@ -66,7 +73,9 @@ def test_a_confined_run_reaches_nothing_that_could_move_a_plan(confined: Rig) ->
             f"cat {confined.home}/graph.db && echo REACHED the store || true",
             f"ls {confined.home}/keys && echo REACHED the keys || true",
             f"ls {confined.home}/mirrors && echo REACHED the mirrors || true",
-            "watchbill confirm waits && echo REACHED the plan || true",
+            f"export WATCHBILL_HOME={confined.home} WATCHBILL_TEMPORAL_ADDRESS={addresses.temporal}",
+            f"{WATCHBILL} --version && echo STARTED",
+            f"{WATCHBILL} confirm waits && echo REACHED the plan || true",
             "ls /proc | grep -c '^[0-9]'",
         )
     )
@@ -78,6 +87,7 @@ def test_a_confined_run_reaches_nothing_that_could_move_a_plan(confined: Rig) ->
     tried = confined.file("tried.txt")
     assert tried is not None
     assert "REACHED" not in tried
+    assert "STARTED" in tried
     assert int(tried.split()[-1]) < 15
     assert confined.view("waits").state == "awaiting_confirmation"
 

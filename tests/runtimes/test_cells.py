@@ -7,19 +7,24 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from pwd import getpwnam
 from urllib.parse import urlsplit
 
 import pytest
 
+import domain
 from domain.confinement import Confine, Confinement, Network
 from domain.errors import NotFound, WatchbillError
 from domain.run import EndKind
+from runtimes import confiner
 from runtimes.confiner import Confiner
 from runtimes.folder import Dead
 from runtimes.hooks import EVENTS_FILE, TOLD
+from runtimes.passage import Carrier, hand_out
 from runtimes.port import Door
 from runtimes.sandbox import SHUT, Sandbox, find_sandbox
 from tests.runtimes.celled import NO_SANDBOX, Cells, Relay, needs_sandbox, serving
@@ -125,6 +130,37 @@ def test_programs_on_the_path_of_a_hidden_place_run_with_what_they_are_part_of(c
 
 
 @needs_sandbox
+@pytest.mark.parametrize(
+    "place", [".bin", "shims", ".local/shims", ".local/share/shims", ".config/shims", "bin", "", ".manager/shims"]
+)
+def test_a_place_on_the_path_shows_no_home(cells, tmp_path, monkeypatch, place):
+    home = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(home))
+    for folder in (".ssh", ".local/share/keyrings", ".config/gh", place):
+        (home / folder).mkdir(parents=True, exist_ok=True)
+    for secret in (".ssh/key", ".local/share/keyrings/key", ".config/gh/token"):
+        (home / secret).write_text("a secret of a person")
+    (home / place / "word").write_text("#!/bin/sh\necho here\n")
+    (home / place / "word").chmod(0o755)
+    # A link to a folder is no program.
+    (home / place / "all").symlink_to(home)
+    # Watchbill's own home is elsewhere here: what lies in it is never shown.
+    cells.confiner = Confiner(Confine.REQUIRED)
+    said = cells.said(cells.run(f"word; grep -rs secret {home}; true", cells.job(path=f"{home / place}:/usr/bin:/bin")))
+    assert "secret" not in said
+    assert ("here" in said) is bool(place)
+
+
+@needs_sandbox
+def test_programs_of_a_project_run_with_the_packages_beside_them(cells, tmp_path):
+    packages = tmp_path / "project" / "node_modules"
+    (packages / ".bin").mkdir(parents=True)
+    (packages / "word").write_text("here")
+    cells.confiner = Confiner(Confine.REQUIRED)
+    assert cells.said(cells.run(f"cat {packages}/word", cells.job(path=f"{packages}/.bin:/usr/bin:/bin"))) == "here"
+
+
+@needs_sandbox
 def test_what_a_setting_names_may_be_read_and_not_written(cells, tmp_path_factory):
     data = tmp_path_factory.mktemp("data")
     (data / "set").write_text("numbers\n")
@@ -151,6 +187,31 @@ def test_what_must_not_be_seen_is_not_there(cells, tmp_path_factory):
     assert "a secret of ours" not in said
     assert "other" not in said.replace("other/token", "")
     assert "root:" not in said
+
+
+@needs_sandbox
+@pytest.mark.skipif(os.getuid() != 0, reason="whoever is not root reads nothing of it anyhow")
+def test_what_is_not_for_everybody_in_the_systems_settings_is_not_there_though_we_could_read_it(cells):
+    closed = [
+        Path(folder, name)
+        for folder, _, names in os.walk("/etc")
+        for name in names
+        if not Path(folder, name).is_symlink() and not Path(folder, name).stat().st_mode & 0o004
+    ]
+    assert any(file.stat().st_size for file in closed if file.name not in ("shadow", "gshadow"))
+    tried = " ".join(map(str, closed))
+    said = cells.said(cells.run(f"for f in {tried}; do test -s $f && echo $f; done; test -s /etc/passwd && echo seen"))
+    assert said == "seen"
+
+
+@needs_sandbox
+@pytest.mark.skipif(find_sandbox().shut == SHUT, reason="this bubblewrap is older than 0.8")
+def test_nobody_in_a_cell_makes_a_namespace_in_which_it_has_every_privilege(cells):
+    said = cells.said(cells.run("unshare --user --map-root-user grep CapEff /proc/self/status || echo refused"))
+    assert said.endswith("refused")
+    assert "CapEff" not in said
+    # Root is refused it for another reason; users are by this.
+    assert "--disable-userns" in cells.launch("true").cell.argv
 
 
 @needs_sandbox
@@ -229,13 +290,25 @@ def test_a_socket_in_the_file_system_is_not_reached(cells, tmp_path_factory):
 
 
 @needs_sandbox
-def test_a_plan_cannot_be_confirmed_from_inside(cells, sqlite_store):
+def test_our_own_commands_start_inside_and_reach_no_store_and_no_plan(cells, sqlite_store):
     watchbill = Path(sys.executable).with_name("watchbill")
-    job = cells.job(path=f"{watchbill.parent}:/usr/bin:/bin")
-    run = cells.run(
-        f"WATCHBILL_HOME={cells.home} WATCHBILL_STORE_URL={sqlite_store.url} {watchbill} confirm a-plan", job
-    )
-    assert cells.bench.end_of(run).exit_code != 0
+    cells.confiner = Confiner(Confine.REQUIRED, hidden=(cells.home,), shown=(Path(domain.__file__).parents[1],))
+    with socket.create_server(("127.0.0.1", 0)) as temporal:
+        env = {
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(cells.home),
+            "WATCHBILL_HOME": str(cells.home),
+            "WATCHBILL_STORE_URL": str(sqlite_store.url),
+            "TEMPORAL_ADDRESS": f"127.0.0.1:{temporal.getsockname()[1]}",
+        }
+        tried = "; ".join(f"{watchbill} {what}; echo exit $?" for what in ("--version", "status", "confirm a-plan"))
+        said = cells.said(cells.run(tried, cells.job(path=f"{watchbill.parent}:/usr/bin:/bin"), env=env))
+        temporal.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            temporal.accept()
+    assert said.startswith(f"watchbill {version('watchbill')}\nexit 0\n")
+    assert said.count("Temporal does not answer") == 2
+    assert "there is no store" in said
 
 
 # Its door.
@@ -350,15 +423,55 @@ def test_a_supervisor_that_is_killed_takes_its_cell_with_it(cells, relay, with_d
     assert result.kind is EndKind.SUPERVISOR_DIED
 
 
+def test_a_cell_whose_supervisor_died_while_it_was_made_starts_nobody(tmp_path):
+    reader, report = os.pipe()
+    own = [str(report), "-1", "-", "0", "/bin/sh", "sh", "-c", f"touch {tmp_path}/begun"]
+    command = [sys.executable, "-I", "-S", str(Path(confiner.__file__).with_name("inside.py")), *own]
+    subprocess.run(command, pass_fds=[report], check=True)
+    assert (tmp_path / "begun").exists()
+    (tmp_path / "begun").unlink()
+    os.close(reader)
+    subprocess.run(command, pass_fds=[report], check=False)
+    os.close(report)
+    assert not (tmp_path / "begun").exists()
+
+
+def test_a_door_stays_open_when_there_was_no_thread_for_a_caller(relay, monkeypatch):
+    short = [True]
+
+    class Scarce(threading.Thread):
+        def start(self) -> None:
+            if self._target.__name__ == "_carry" and short:
+                short.pop()
+                raise RuntimeError("can't start new thread")
+            super().start()
+
+    monkeypatch.setattr("runtimes.passage.Thread", Scarce)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = taken.getsockname()
+    carrier = Carrier(("127.0.0.1", relay.port))
+    hand_out(os.dup(carrier.theirs), address)
+    carrier.begin()
+    with socket.create_connection(address) as first:
+        assert first.recv(1) == b""
+    with socket.create_connection(address) as second:
+        second.sendall(b"GET / HTTP/1.0\r\nHost: x\r\n\r\n")
+        assert second.recv(1)
+    assert not short
+
+
 @needs_sandbox
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
 def test_a_user_without_privileges_has_cells_too():
     nobody = getpwnam("nobody").pw_uid
-    command = [find_sandbox().program, *SHUT, "--ro-bind", "/", "/", "--", "/usr/bin/id", "-u"]
-    done = subprocess.run(command, user=nobody, capture_output=True, text=True, check=False, cwd="/")
-    if done.returncode:
+    found = find_sandbox()
+    tried = "id -u; unshare --user --map-root-user grep CapEff /proc/self/status"
+    command = [found.program, *found.shut, "--ro-bind", "/", "/", "--", "/bin/sh", "-c", tried]
+    done = subprocess.run(command, user=nobody, group=nobody, capture_output=True, text=True, check=False, cwd="/")
+    if not done.stdout:
         pytest.skip(f"this host denies it to users: {done.stderr}")
-    assert int(done.stdout) == nobody
+    assert done.stdout.split("\n")[0] == str(nobody)
+    assert ("CapEff" in done.stdout) is (found.shut == SHUT)
 
 
 # Whether it is confined.

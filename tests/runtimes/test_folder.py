@@ -15,9 +15,12 @@ from pathlib import Path
 import pytest
 
 from domain.run import EndKind
+from runtimes.files import write_object
 from runtimes.folder import Absent, Dead, Ended, Live, RunFolder, reap_orphans
+from runtimes.hooks import EVENTS_FILE, TOLD
 from runtimes.lock import lock_held, take_lock
 from runtimes.segments import Segments, read_tail
+from runtimes.story import MOST_EVENTS
 from runtimes.supervisor import read_lease
 
 ROOT = Path(__file__).parents[2]
@@ -219,6 +222,13 @@ def test_a_starting_worker_reaps_what_dead_supervisors_left_and_nothing_else(ben
     assert reap_orphans(bench.home / "nothing here") == {}
 
 
+def test_a_file_that_cannot_be_replaced_leaves_no_draft_behind(tmp_path):
+    (tmp_path / "result.json").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        write_object(str(tmp_path / "result.json"), {"kind": "exited"})
+    assert list(tmp_path.iterdir()) == [tmp_path / "result.json"]
+
+
 def test_events_are_read_from_where_the_reader_left_off_and_never_torn(tmp_path):
     run = RunFolder(tmp_path)
     assert run.events() == []
@@ -229,6 +239,40 @@ def test_events_are_read_from_where_the_reader_left_off_and_never_torn(tmp_path)
     assert run.events() == [first, third]
     assert run.events(after=1) == [third]
     assert run.events(after=3) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"at": 1e30, "event": "x"}',
+        '{"at": 1e999, "event": "x"}',
+        f'{{"at": 1{"0" * 400}, "event": "x"}}',
+        '{"at": -1e17, "event": "x"}',
+        "[" * 100_000,
+        "[" * 10_000,
+        '{"at": 1, "event": {"x": 1}}',
+        '{"at": [1], "event": "x"}',
+        '{"at": 1, "event": "x", "what": "' + "x" * 100_000 + '"}',
+        "7",
+    ],
+)
+def test_a_line_that_an_agent_wrote_and_that_is_no_event_is_passed_over(tmp_path, line):
+    run = RunFolder(tmp_path)
+    (tmp_path / TOLD).mkdir()
+    (tmp_path / EVENTS_FILE).write_text(f'{line}\n{{"at": 1, "event": "used"}}\n')
+    assert [event["seq"] for event in run.uses()] == [2]
+
+
+def test_of_what_an_agent_wrote_there_is_flat_and_bounded_text_and_so_many_lines(tmp_path):
+    run = RunFolder(tmp_path)
+    (tmp_path / TOLD).mkdir()
+    nonsense = f'"deep": {"[" * 900}{"]" * 900}, "endless": 1e999, "huge": 1{"0" * 400}, "none": NaN, "{"k" * 500}": 1'
+    line = f'{{"at": 1, "event": "{"e" * 500}", "what": "{"x" * 5000}", {nonsense}}}\n'
+    (tmp_path / EVENTS_FILE).write_text(line + '{"at": 1, "event": "many"}\n' * MOST_EVENTS)
+    found = run.uses()
+    assert len(found) == MOST_EVENTS
+    assert set(found[0]) == {"at", "event", "seq", "what"}
+    assert (len(found[0]["event"]), len(found[0]["what"])) == (100, 2000)
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 64, 1000])
@@ -291,6 +335,7 @@ def test_a_killed_worker_leaves_a_lock_to_nobody(tmp_path):
 import sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
+from runtimes.hooks import EVENTS_FILE, TOLD
 from runtimes.lock import take_lock
 take_lock(Path(sys.argv[2]))
 print(flush=True)

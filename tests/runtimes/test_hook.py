@@ -14,7 +14,7 @@ import pytest
 from domain.rules import NOTHING_REFUSED, Policy
 from runtimes import hooks
 from runtimes.gate import MAX_CONTEXT, MAX_EVENTS, MAX_STOPS, refusal
-from runtimes.hooks import BRIEF_FILE, EVENTS_FILE, RESULT_FILE
+from runtimes.hooks import BRIEF_FILE, EVENTS_FILE, RESULT_FILE, TOLD
 from tests.runtimes.hooking import BRIEF, Hooked
 
 
@@ -134,6 +134,25 @@ def test_a_record_that_cannot_be_written_refuses(hooked: Hooked) -> None:
     assert hooked.ask("PreToolUse", tool_name="Read", tool_input={}).status == 2
 
 
+@pytest.mark.parametrize("place", [EVENTS_FILE, RESULT_FILE, f"{TOLD}/stops-refused"])
+@pytest.mark.parametrize("target", ["/dev/null", "pipe", "file", "nothing"])
+def test_nothing_is_written_through_what_an_agent_put_in_the_place_of_a_record(
+    hooked: Hooked, place: str, target: str
+) -> None:
+    (hooked.folder / "home" / "file").touch()
+    if target == "pipe":
+        os.mkfifo(hooked.folder / place)
+    else:
+        (hooked.folder / place).symlink_to(hooked.folder / "home" / target)
+    tool = "mcp__watchbill__submit_result"
+    judged = hooked.ask("PreToolUse", tool_name=tool, tool_input={}).status
+    assert judged == (2 if place == EVENTS_FILE else 0)
+    hooked.ask("PostToolUse", tool_name=tool)
+    hooked.ask("Stop")
+    assert (hooked.folder / "home" / "file").read_text() == ""
+    assert not (hooked.folder / "home" / "nothing").exists()
+
+
 def test_every_use_and_every_refusal_is_a_line_of_the_record(hooked: Hooked) -> None:
     hooked.use("Bash", command="ls " + "x" * 1000)
     hooked.ask("PostToolUse", tool_name="Bash")
@@ -158,8 +177,13 @@ def test_the_record_is_bounded_and_has_room_for_refusals_longer_than_for_uses(ho
     assert file.stat().st_size == MAX_EVENTS
     hooked.use("Bash", command="git push")
     assert file.stat().st_size > MAX_EVENTS
+
+
+def test_a_record_that_has_no_room_for_a_refusal_any_more_refuses(hooked: Hooked) -> None:
+    file = hooked.folder / EVENTS_FILE
     file.write_text("\n" * 2 * MAX_EVENTS)
-    assert hooked.use("Bash", command="git push")
+    for command in ("git push", "ls"):
+        assert hooked.ask("PreToolUse", tool_name="Bash", tool_input={"command": command}).status == 2
     assert file.stat().st_size == 2 * MAX_EVENTS
 
 

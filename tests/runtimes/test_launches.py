@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from domain.errors import NotFound, WatchbillError
+from runtimes.memory import files_below
 from runtimes.port import Door, Job
 from runtimes.registry import RUNTIMES
 
@@ -148,6 +149,70 @@ def test_a_link_that_an_agent_left_in_its_memory_is_not_written_through(tmp_path
     RUNTIMES["codex"].launch(job(tmp_path))
     assert (tmp_path / "mine").read_text() == "keep this"
     assert not (tmp_path / "memory" / "config.toml").is_symlink()
+
+
+def test_a_folder_that_an_agent_left_in_the_place_of_our_file_is_taken_away(tmp_path):
+    for name in ("config.toml", f".config.toml.{os.getpid()}"):
+        (tmp_path / "memory" / name / "full").mkdir(parents=True)
+    RUNTIMES["codex"].launch(job(tmp_path))
+    assert (tmp_path / "memory" / "config.toml").is_file()
+
+
+@every_cli
+def test_a_memory_that_an_agent_closed_is_opened_again(cli, tmp_path):
+    (tmp_path / "memory").mkdir(mode=0)
+    RUNTIMES[cli].launch(job(tmp_path))
+    assert (tmp_path / "memory").stat().st_mode & 0o777 == 0o700
+
+
+ENDLESS = "WITH RECURSIVE n(id) AS (VALUES('a') UNION ALL SELECT id FROM n) SELECT id FROM n"
+SLOW = f"'{'a' * 60}' GLOB '{'*a' * 25}*b'"
+GREEDY = f"SELECT 'x' AS id WHERE {SLOW}"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        f"CREATE VIEW session AS {ENDLESS}",
+        f"CREATE VIEW session AS {GREEDY}",
+        f"CREATE TABLE session (x, id AS ({SLOW})); INSERT INTO session VALUES (1)",  # noqa: S608 - it is meant to be
+        "CREATE VIEW session AS SELECT hex(zeroblob(900000000)) AS id",
+        "CREATE TABLE other (x)",
+    ],
+)
+def test_a_database_whose_schema_an_agent_made_up_is_no_memory_and_holds_nobody_up(schema, tmp_path):
+    database = tmp_path / "memory" / "data" / "opencode" / "opencode.db"
+    database.parent.mkdir(parents=True)
+    with sqlite3.connect(database) as connection:
+        connection.executescript(schema)
+    connection.close()
+    assert "--session" not in RUNTIMES["opencode"].launch(job(tmp_path, session=SESSION)).argv
+
+
+@pytest.mark.parametrize("beside", ["", "-journal", "-wal", "-shm"])
+def test_a_pipe_in_the_place_of_a_database_or_beside_it_holds_nobody_up(beside, tmp_path):
+    remember("opencode", tmp_path / "memory", SESSION)
+    file = tmp_path / "memory" / "data" / "opencode" / f"opencode.db{beside}"
+    file.unlink(missing_ok=True)
+    os.mkfifo(file)
+    assert "--session" not in RUNTIMES["opencode"].launch(job(tmp_path, session=SESSION)).argv
+
+
+@pytest.mark.parametrize(("cli", "folder"), [("claude", "projects"), ("codex", "sessions"), ("opencode", "data")])
+def test_a_memory_that_is_a_link_to_elsewhere_is_none(cli, folder, tmp_path):
+    remember(cli, tmp_path / "elsewhere", SESSION)
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / folder).symlink_to(tmp_path / "elsewhere" / folder)
+    argv = RUNTIMES[cli].launch(job(tmp_path, session=SESSION)).argv
+    assert not {"--resume", "resume", "--session"} & set(argv)
+
+
+def test_of_a_memory_that_has_grown_without_end_so_much_is_looked_at(tmp_path):
+    (tmp_path / "projects" / "p").mkdir(parents=True)
+    for number in range(30):
+        (tmp_path / "projects" / "p" / f"{number}.jsonl").touch()
+    assert len(list(files_below(tmp_path / "projects", 1))) == 30
+    assert len(list(files_below(tmp_path / "projects", 1, most=11))) == 10
 
 
 def test_codexs_configuration_is_toml_whatever_the_names_hold(tmp_path):

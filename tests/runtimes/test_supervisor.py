@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+import pytest
 
 from domain.run import EndKind
+from runtimes import linux
 from runtimes.folder import Dead, Live
 
 Alive = Callable[[int], bool]
@@ -108,6 +111,29 @@ def test_the_agent_gets_no_open_file_of_the_worker_or_the_supervisor(bench, tmp_
     assert [target.partition(":")[0] for target in targets[:3]] == ["/dev/null", "pipe", "pipe"]
     # The directory that ls itself reads.
     assert [target.rpartition("/")[2] for target in targets[3:]] == ["fd"]
+
+
+def test_the_agent_has_a_session_keyring_of_its_own(bench):
+    keyctl = linux.KEYCTL.get(os.uname().machine)
+    if keyctl is None:
+        pytest.skip("the number of the call is not known here")
+    # KEYCTL_GET_KEYRING_ID of KEY_SPEC_SESSION_KEYRING.
+    ask = f"import ctypes; print(ctypes.CDLL(None).syscall(ctypes.c_long({keyctl}), 0, -3, 0))"
+    ours = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout
+    if int(ours) <= 0:
+        pytest.skip("there are no keyrings here")
+    run = bench.run("", argv=(sys.executable, "-c", ask))
+    bench.end_of(run)
+    assert int(run.text()) > 0
+    assert run.text() != ours
+
+
+def test_a_story_that_cannot_be_told_keeps_no_run_from_its_beginning_or_end(bench):
+    run = bench.folder()
+    (run.path / "events.jsonl").mkdir(parents=True)
+    result = bench.end_of(bench.run("echo done"))
+    assert (result.kind, result.exit_code) == (EndKind.EXITED, 0)
+    assert run.text() == "done\n"
 
 
 def test_the_agent_starts_with_default_signals(bench):

@@ -53,7 +53,7 @@ def told(folder: Path, *events: dict[str, Any]) -> None:
 
 
 def hooked(folder: Path, *events: tuple[str, str]) -> None:
-    lines = [{"event": event, "tool": tool, "why": "it may not"} for event, tool in events]
+    lines = [{"at": 1, "event": event, "tool": tool, "why": "it may not"} for event, tool in events]
     (folder / EVENTS_FILE).parent.mkdir(exist_ok=True)
     (folder / EVENTS_FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
 
@@ -245,6 +245,34 @@ def test_a_stream_of_nonsense_is_a_crash_and_no_error(cli, tmp_path):
     told(tmp_path, *events, {"type": {"a": 1}}, {"type": "assistant"}, {"type": "step_start"})
     for result in (ended(0), ended(1), ended(None, EndKind.KILLED)):
         assert judge(tmp_path, cli, result).outcome is Outcome.CRASHED
+
+
+@pytest.mark.parametrize("cli", ["claude", "codex", "opencode"])
+def test_what_is_nested_so_deeply_that_nobody_could_go_through_it_is_as_if_it_was_not_said(cli, tmp_path):
+    said_by(f"{cli}-success", tmp_path)
+    with (tmp_path / "stream.0").open("a") as file:
+        for name in ("type", "session_id", "result", "error", "item", "part"):
+            file.write(f'{{"type": "error", "{name}": {"[" * 900}{"]" * 900}}}\n')
+    assert judge(tmp_path, cli, ended(0)).outcome is Outcome.DONE
+
+
+def test_an_answer_that_is_nested_too_deeply_breaks_the_schema(tmp_path):
+    (tmp_path / "codex-schema.json").write_text("{}")
+    for depth in (300, 100_000):
+        text = "[" * depth + "]" * depth
+        answer = {"type": "item.completed", "item": {"type": "agent_message", "text": text}}
+        told(tmp_path, answer, {"type": "turn.completed"})
+        verdict = judge(tmp_path, "codex", ended(0))
+        assert (verdict.outcome, verdict.result) == (Outcome.SCHEMA_BROKEN, None)
+
+
+@pytest.mark.parametrize("cli", ["codex", "opencode"])
+def test_a_record_of_nonsense_keeps_nobody_from_a_verdict(cli, tmp_path):
+    said_by(f"{cli}-success", tmp_path)
+    hooked(tmp_path, ("refused", "write"))
+    with (tmp_path / EVENTS_FILE).open("ab") as file:
+        file.write(b"[" * 100_000 + b'\n{"at": 1e30, "event": "used"}\n{"at": 1, "event": ["used"]}\n\xff\n')
+    assert judge(tmp_path, cli, ended(0)).outcome is Outcome.DENIED
 
 
 @pytest.mark.parametrize("session", ["../../etc", "a b", "-x", "", "x" * 200, "a\nb"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runtimes.sandbox import Sandbox, find_sandbox
+from runtimes.sandbox import SHUT, Sandbox, find_sandbox
 from starter.examining import Level, sandbox
 from tests.runtimes.celled import NO_SANDBOX, needs_sandbox
 
@@ -38,3 +38,32 @@ def test_a_program_that_is_there_and_does_not_work_is_none(monkeypatch, tmp_path
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert find_sandbox().missing == "bubblewrap does not work here: bwrap: setting up uid map: Permission denied"
+
+
+@pytest.fixture
+def bwrap(monkeypatch, tmp_path):
+    """Stands in for bubblewrap: it does what the file beside it says."""
+    program = tmp_path / "bwrap"
+    program.write_text(f"#!/bin/sh\n. {tmp_path}/does\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return tmp_path / "does"
+
+
+def test_what_is_said_beside_a_cell_that_works_is_no_failure(bwrap):
+    bwrap.write_text("echo 'a warning' >&2; exit 0\n")
+    assert find_sandbox().missing == ""
+
+
+def test_what_worked_once_and_is_denied_later_is_found_out(bwrap, monkeypatch):
+    bwrap.write_text("exit 0\n")
+    assert find_sandbox().missing == ""
+    bwrap.write_text("echo denied >&2; exit 1\n")
+    assert find_sandbox().missing == ""
+    monkeypatch.setattr("runtimes.sandbox._KNOWN_SECONDS", -1)
+    assert find_sandbox().missing == "bubblewrap does not work here: denied"
+
+
+def test_an_older_bubblewrap_makes_cells_as_well_as_it_can(bwrap):
+    bwrap.write_text('for each; do [ "$each" = --disable-userns ] && echo unknown && exit 1; done; exit 0\n')
+    assert (find_sandbox().missing, find_sandbox().shut) == ("", SHUT)

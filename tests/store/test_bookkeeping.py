@@ -209,6 +209,24 @@ def test_a_runs_events_are_added_once_however_often_they_are_sent(store: Store, 
     assert kept[0].at == lease.lease_until
 
 
+def test_whatever_an_agent_tells_is_kept_as_far_as_there_is_room(store: Store, lease: Lease) -> None:
+    events = [Event(n, lease.lease_until, "k\0\ud800", {"t": "\0\ud800", "x": 1.5}) for n in range(9)]
+    with store.write() as connection:
+        assert append(connection, lease.run_id, events[:2], most=3) == 2
+        assert append(connection, lease.run_id, events, most=3) == 1
+        assert append(connection, lease.run_id, events, most=3) == 0
+        assert append(connection, lease.run_id, events, most=5) == 2
+        kept = events_of(connection, lease.run_id)
+    assert [event.n for event in kept] == [0, 1, 2, 3, 4]
+    assert (kept[0].kind, kept[0].data) == ("k\ufffd?", {"t": "\ufffd?", "x": 1.5})
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_number_that_is_none_is_no_part_of_an_event(store: Store, lease: Lease, number: float) -> None:
+    with store.write() as connection, pytest.raises(TypeError):
+        append(connection, lease.run_id, [Event(0, lease.lease_until, "x", {"x": number})])
+
+
 def test_the_same_observation_is_one_piece_of_evidence(store: Store, confirmed: Any) -> None:
     seen = Observation(
         plan_id=confirmed.plan,
