@@ -36,12 +36,30 @@ def test_refused_paths_are_named_and_the_rest_of_many_is_counted() -> None:
     assert sentence == "the policy refuses changes to .github/a"
 
 
-@pytest.mark.parametrize("target", ["/etc/passwd", "../x", "a/../../x", "../.git/config"])
-def test_a_link_that_leads_out_of_the_repository_is_named(target: str) -> None:
-    place = "src/link" if target == "../.git/config" else "link"
+@pytest.mark.parametrize(
+    ("place", "target"),
+    [
+        ("link", "/etc/passwd"),
+        ("link", "../x"),
+        ("link", "a/../../x"),
+        ("src/link", "../../x"),
+        ("src/link", "./..//./../x"),
+        ("src/link", "../.git/config"),
+        # Where `s` is another link, to `../..` from `a/b`, these lead above the root and into `.git`.
+        ("link", "a/b/s/../../../etc/passwd"),
+        ("link", "a/b/s/.git/config"),
+        ("link", "a/.GIT/config"),
+    ],
+)
+def test_a_link_that_leads_out_of_the_repository_is_named(place: str, target: str) -> None:
     assert said(Change(place, ABSENT, LINK, 4, target)) == [
         f"{place} is a symbolic link that leads out of the repository"
     ]
+
+
+@pytest.mark.parametrize("target", ["../../README.md", "../b/./c", "c//d", "..", ".gitignore"])
+def test_a_link_that_stays_in_the_repository_is_none_to_name(target: str) -> None:
+    assert said(Change("a/b/link", ABSENT, LINK, 4, target)) == []
 
 
 @pytest.mark.parametrize(
@@ -52,6 +70,9 @@ def test_a_link_that_leads_out_of_the_repository_is_named(target: str) -> None:
         (FILE, PROGRAM, "a has become executable"),
         (ABSENT, SUBMODULE, "a is a git repository of its own"),
         (FILE, SUBMODULE, "a is a git repository of its own"),
+        (SUBMODULE, SUBMODULE, "a is a git repository of its own, and leads to another commit"),
+        (SUBMODULE, ABSENT, "a is no git repository of its own any more"),
+        (SUBMODULE, FILE, "a is no git repository of its own any more"),
     ],
 )
 def test_a_path_of_another_kind_is_named(before: str, after: str, sentence: str) -> None:
