@@ -49,7 +49,8 @@ def after_work(task: TaskFacts, run: RunFacts, end: RunEnd, work: Collected) -> 
     kept |= {"host": run.host, "fresh_start": False}
     if end.outcome is Outcome.ASKED:
         return Pause(QuestionKind.AGENT_ASKS, end.question, TaskState.WORKING, {"host": run.host})
-    if not work.changed:
+    # What could not be collected may be all that there is.
+    if not work.changed and not work.faults:
         return Done(
             TaskEvent.NOTHING_CHANGED,
             f"nothing_changed:{run.id}",
