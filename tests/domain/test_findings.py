@@ -152,5 +152,13 @@ def test_a_key_is_struck_whole_and_prose_stays():
     capability = "ey" + "JhbGciOiJFZERTQSJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJlMTIz"
     assert struck(f"a {key} b") == "a [redacted] b"
     assert struck(f"a run's {capability} is one") == "a run's [redacted] is one"
+    long = f"{capability.partition('.')[0]}.{'a' * 10_000}.{'b' * 10_000}"
+    assert struck(f"a {long} b") == "a [redacted] b"
     prose = "Adds basic validation to https://example.org/a@b; the bearer functionality stays."
     assert struck(prose) == prose
+
+
+@pytest.mark.parametrize("text", ["-eyJ" * 150_000, f"{'-eyJ' * 400}.{'a' * 100_000}.", "-eyJaaaaaaaaaa." * 30_000])
+def test_what_seems_to_begin_as_a_token_again_and_again_is_looked_through_in_bounded_time(text: str) -> None:
+    # Where each beginning is followed to the end of the text, this takes longer than a test may.
+    assert len(covered(text)) == len(text)
