@@ -12,7 +12,7 @@ from activities.policies import policy_in
 from domain.agents import AGENTS
 from domain.brief import RESULT_SCHEMA, render
 from domain.errors import Unauthorized
-from domain.judge import word_for
+from domain.judge import turn_before, word_for
 from domain.run import Outcome, Role, RunFacts
 from domain.task import TaskFacts
 from runtimes.port import Door, Job, Verdict
@@ -20,6 +20,9 @@ from signing.capabilities import LONGEST, Grant, mint
 from signing.keys import Signer
 from store import budgets, plans, words
 from store.database import Store
+
+_BROKE_OFF = (Outcome.NO_RESULT, Outcome.DROPPED, Outcome.CRASHED)
+"""Ends that take nothing from a question: whoever asked has been told that the answer will come."""
 
 MARGIN = timedelta(minutes=5)
 """How much longer a capability is good than its run may last: a run ends before its capability does."""
@@ -50,7 +53,7 @@ class Commissions:
                 f"{run.runtime} reaches its model through the relay, and this worker knows of none; start one with "
                 "`watchbill relay`, and name it in WATCHBILL_RELAY"
             )
-        note = word_for(task, run)
+        note = word_for(task, run, unheard=self._unheard(task, run))
         brief = self._brief(run, task, note)
         with self.store.read() as connection:
             policy = policy_in(connection, run.plan_id, self.home)
@@ -81,16 +84,20 @@ class Commissions:
     def outcome(self, run: RunFacts, owner: str, verdict: Verdict, now: datetime) -> tuple[Verdict, str]:
         """The verdict once what the run said to us is taken in, and what it asked a person.
 
-        A result that came by the CLI's own means is kept as if it had come by our tool. A repeat finds it.
+        A question counts as well when the run broke off after it. A result that came by the CLI's own means is kept
+        as if it had come by our tool. A repeat finds it.
         """
-        if run.runtime not in AGENTS or verdict.outcome is not Outcome.DONE:
+        if run.runtime not in AGENTS or verdict.outcome not in (Outcome.DONE, *_BROKE_OFF):
             return verdict, ""
         with self.store.read() as connection:
             asked = words.question_of(connection, run.id)
             brief = words.brief_of(connection, run.id)
             result = words.result_of(connection, run.id)
         if asked and result is None:
-            return replace(verdict, outcome=Outcome.ASKED, reason="it asks a person"), asked
+            why = f"it asks a person; {verdict.reason}" if verdict.reason else "it asks a person"
+            return replace(verdict, outcome=Outcome.ASKED, reason=why), asked
+        if verdict.outcome is not Outcome.DONE:
+            return verdict, ""
         if brief is None or brief.schema is None or result is not None:
             return verdict, ""
         if verdict.result is None:
@@ -103,6 +110,14 @@ class Commissions:
         with self.store.write() as connection:
             words.say(connection, _speaker(run, owner), words.WordKind.RESULT, said, now)
         return verdict, ""
+
+    def _unheard(self, task: TaskFacts, run: RunFacts) -> bool:
+        """Whether the turn before asked a person something and then ended in a way that kept it from them."""
+        before = turn_before(task, run)
+        if before is None or before.outcome in (Outcome.DONE, Outcome.ASKED):
+            return False
+        with self.store.read() as connection:
+            return bool(words.question_of(connection, before.id)) and words.result_of(connection, before.id) is None
 
     def _brief(self, run: RunFacts, task: TaskFacts, note: str) -> words.Brief:
         with self.store.write() as connection:

@@ -33,7 +33,9 @@ from forge.git import Auth
 from forge.mirror import Mirror
 from forge.port import Forge
 from forge.text import message
+from forge.workspace import remove
 from runtimes.folder import Live, RunFolder
+from runtimes.port import PRIVATE
 from store import moves, tasks
 from store.database import Store
 
@@ -146,9 +148,11 @@ class Workspaces:
 
     @activity.defn
     async def clear_away(self, task_id: str) -> None:
-        """Remove the workspaces of a task that has ended; what is not preserved stays where it is.
+        """Remove the workspaces of a task that has ended, and the memory, HOME and TMPDIR of its runs.
 
-        A repeat finds them gone. A crash in the middle leaves some, which the next attempt removes.
+        What is not preserved stays where it is, and so does what belongs to a run that lives. What runs wrote and
+        how they ended stays as well. A repeat finds them gone. A crash in the middle leaves some, which the next
+        attempt removes.
         """
         task = await asyncio.to_thread(self._load_task, task_id)
         mirror = Mirror(self.home, task.repository)
@@ -159,6 +163,7 @@ class Workspaces:
         if owner:
             with suppress(NotFound):
                 await in_thread(mirror.discard, folder / "author", task_id=task_id, run_id=owner)
+        await in_thread(self._clear_runs, task)
 
     async def _fetch(self, mirror: Mirror, task: TaskFacts) -> dict[str, str | None]:
         async with self._remote(task) as (url, auth):
@@ -202,6 +207,19 @@ class Workspaces:
             # Cut by an attempt of this very run that died before it said so; nobody has worked in it.
             mirror.discard_checkout(tree)
         _write(self._owner_file(tree), run.id)
+
+    def _clear_runs(self, task: TaskFacts) -> None:
+        """Delete what nobody but a run itself, or the next one of its task, would look at."""
+        lives = False
+        for run in task.runs:
+            folder = RunFolder(self.home / "runs" / run.id)
+            if run.live or isinstance(folder.status(), Live):
+                lives = True
+                continue
+            for name in PRIVATE:
+                remove(folder.path / name)
+        if not lives:
+            remove(self.home / "memory" / task.id)
 
     def _owner_file(self, tree: Path) -> Path:
         return tree.with_name(f"{tree.name}.run")

@@ -46,8 +46,11 @@ def findings(changes: Sequence[Change], refuse: tuple[str, ...]) -> Iterator[str
 
 
 def _problem(change: Change) -> str:
-    if change.after == SUBMODULE and change.before != SUBMODULE:
-        return "is a git repository of its own"
+    if change.after == SUBMODULE:
+        moved = change.before == SUBMODULE
+        return f"is a git repository of its own{', and leads to another commit' if moved else ''}"
+    if change.before == SUBMODULE:
+        return "is no git repository of its own any more"
     if change.path == ".gitmodules":
         return "says which other repositories belong to this one"
     if change.after == LINK and _leads_out(change.path, change.target):
@@ -62,15 +65,15 @@ def _problem(change: Change) -> str:
 
 
 def _leads_out(path: str, target: str) -> bool:
-    """Whether a link's target is absolute, climbs above the root on its way, or lies in `.git`."""
-    if target.startswith("/"):
-        return True
-    place = path.split("/")[:-1]
-    for segment in target.split("/"):
-        if segment == "..":
-            if not place:
-                return True
-            place.pop()
-        elif segment not in ("", "."):
-            place.append(segment)
-    return place[:1] == [".git"]
+    """Whether a link's target is absolute, climbs above the root on its way, or has `.git` on it.
+
+    Nor may it climb again behind a name: what that is climbed from is told by where another link leads.
+    """
+    segments = [segment for segment in target.split("/") if segment not in ("", ".")]
+    climbs = segments.count("..")
+    return (
+        target.startswith("/")
+        or climbs > path.count("/")
+        or ".." in segments[climbs:]
+        or any(segment.casefold() == ".git" for segment in segments)
+    )

@@ -49,7 +49,8 @@ def after_work(task: TaskFacts, run: RunFacts, end: RunEnd, work: Collected) -> 
     kept |= {"host": run.host, "fresh_start": False}
     if end.outcome is Outcome.ASKED:
         return Pause(QuestionKind.AGENT_ASKS, end.question, TaskState.WORKING, {"host": run.host})
-    if not work.changed:
+    # What could not be collected may be all that there is.
+    if not work.changed and not work.faults:
         return Done(
             TaskEvent.NOTHING_CHANGED,
             f"nothing_changed:{run.id}",
@@ -95,12 +96,23 @@ def _after_broken_run(task: TaskFacts, run: RunFacts, end: RunEnd, work: Collect
     return Wait(min(MAX_BACKOFF, 2.0 ** len(earlier)))
 
 
-def word_for(task: TaskFacts, run: RunFacts) -> str:
-    """What an author's run has to know beyond the task: a person's or our word, and how its last turn broke off."""
+def word_for(task: TaskFacts, run: RunFacts, *, unheard: bool = False) -> str:
+    """What an author's run has to know beyond the task: a person's or our word, and how its last turn broke off.
+
+    `unheard` is whether it asked something in that turn which no person has seen.
+    """
+    before = turn_before(task, run)
+    trouble = _TROUBLE.get(before.outcome, "").format(why=before.reason) if before else ""
+    return "\n\n".join(part for part in (task.note, trouble, _UNHEARD if unheard else "") if part)
+
+
+def turn_before(task: TaskFacts, run: RunFacts) -> RunFacts | None:
+    """The last run of the same role that has ended before this one began."""
     before = [other for other in task.runs if other.role is run.role and other.epoch < run.epoch and not other.live]
-    trouble = _TROUBLE.get(before[-1].outcome, "") if before else ""
-    why = before[-1].reason if before else ""
-    return "\n\n".join(part for part in (task.note, trouble.format(why=why)) if part)
+    return before[-1] if before else None
+
+
+_UNHEARD = "What you asked in your last turn has reached nobody. Ask again if you still need the answer."
 
 
 _TROUBLE: dict[str, str] = {

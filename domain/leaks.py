@@ -18,11 +18,12 @@ _ANY = re.compile("|".join(f"({form})" for form in (_PRIVATE_KEY, *(form.certain
 _MADE_UP = re.compile(rb"example", re.IGNORECASE)
 
 # A key whole, or as far as it is there; then the other forms, a signed token such as a run's capability, and the
-# credentials in an address.
+# credentials in an address. The head of a signed token is bounded, since another may seem to begin at each `-eyJ` in
+# what never comes to an end as one.
 _SECRET = re.compile(
     r"-----BEGIN (?:[A-Z]+ ){0,2}PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]+-----|\Z)|"
     + WHOLE_TOKEN
-    + r"|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}|(?<=://)[^/\s@\"]+(?=@)",
+    + r"|\beyJ[A-Za-z0-9_-]{10,2000}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}|(?<=://)[^/\s@\"]+(?=@)",
     re.ASCII | re.DOTALL,
 )
 

@@ -4,10 +4,12 @@ A line is split the way a shell does, into simple commands; what stands in `$(�
 subshells, behind `sudo`, `env` or `xargs`, and in the text that `sh -c`, `eval` or a here-document hands
 to another shell is looked into as well. What only a running shell knows is not: variables, aliases,
 scripts in files. Like domain.globs, this is read by a program that starts for every tool use, so it
-imports nothing.
+imports nothing but how a line is split.
 """
 
 from __future__ import annotations
+
+from domain.shell_split import Command, Splitter, TooMuch, Unsplittable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,8 +18,11 @@ if TYPE_CHECKING:
 MAX_LINE = 1 << 18
 """Characters of a line that is looked through."""
 
-MAX_DEPTH = 8
-"""How deep commands may stand within commands."""
+MAX_READ = 8 * MAX_LINE
+"""Characters that are looked through in all, of a line and of those within it: one text may be found in many ways."""
+
+MAX_COMMANDS = 4096
+"""Commands that one line may come to."""
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "su", "rbash"})
 """Programs that run the text behind an option with a `c` in it, and what they are fed."""
@@ -32,61 +37,77 @@ WRAPPERS = frozenset(
 """Programs that run what stands among their arguments: at whichever of these a command may begin."""
 
 _LINE_TAKERS = frozenset({"env", "watch", "script", "flock", "parallel"})
-_RESERVED = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!", "{", "}", "fi", "done", "esac"})
+_TAKE_ATTACHED = frozenset({"su", "fish"})
+"""Shells whose `-c` may have its line in the same word."""
+
+_LONG_OPTIONS = ("--command", "--session-command", "--init-command")
 _GIT_OPTIONS_WITH_VALUE = frozenset(
     {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--super-prefix"}
 )
 _MAX_STARTS = 64
 
 
-class Unsplittable(ValueError):
-    """The text is no line that a shell would take, or too deep or too long to be looked through."""
+__all__ = ["MAX_LINE", "Command", "Unsplittable", "commands_of", "program"]
 
 
-class Command:
-    """A simple command: its words, without assignments and redirections.
-
-    `fed` is the text of its here-documents and here-strings, `writes` the files that it is redirected
-    to, as they stand in the line.
-    """
-
-    __slots__ = ("fed", "words", "writes")
-
-    def __init__(self) -> None:
-        self.words: list[str] = []
-        self.writes: list[str] = []
-        self.fed = ""
-
-
-def commands_of(line: str, depth: int = 0) -> Iterator[Command]:
+def commands_of(line: str) -> Iterator[Command]:
     """Every command that the line would run, those within others too; Unsplittable."""
     if len(line) > MAX_LINE:
-        raise Unsplittable(f"it is longer than {MAX_LINE} characters")
-    for command in _Splitter(line, depth).split():
-        yield command
-        yield from _within(command, depth + 1)
+        raise TooMuch(f"it is longer than {MAX_LINE} characters")
+    return _Search().through(line, 0)
 
 
-def _within(command: Command, depth: int) -> Iterator[Command]:
-    """What a simple command makes other programs run."""
-    words = command.words
-    wrapper = bool(words) and program(words[0]) in WRAPPERS
-    for start in range(min(len(words), _MAX_STARTS) if wrapper else min(len(words), 1)):
-        rest = words[start:]
-        if start:
-            yield _command(rest)
-        name = program(rest[0])
-        if name == "git" and len(rest) > 1 and rest[1].startswith("-"):
-            yield _command(["git", *_without_git_options(rest[1:])])
-        elif name == "eval":
-            yield from commands_of(" ".join(rest[1:]), depth)
-        elif name in SHELLS:
-            for line in (*_lines_for_shell(rest), command.fed):
-                yield from commands_of(line, depth)
-        elif name in _LINE_TAKERS:
-            for word in rest[1:]:
-                if " " in word:
-                    yield from _if_a_line(word, depth)
+class _Search:
+    """The search through one line, with what has been read and found so far."""
+
+    def __init__(self) -> None:
+        self.read, self.found = 0, 0
+
+    def through(self, line: str, depth: int) -> Iterator[Command]:
+        self.read += len(line)
+        if self.read > MAX_READ:
+            raise TooMuch("what it would run is too much to be looked through")
+        for command in Splitter(line, depth).split():
+            yield self.counted(command)
+            yield from self.within(command, depth + 1)
+
+    def counted(self, command: Command) -> Command:
+        self.found += 1
+        if self.found > MAX_COMMANDS:
+            raise TooMuch(f"it would run more than {MAX_COMMANDS} commands")
+        return command
+
+    def within(self, command: Command, depth: int) -> Iterator[Command]:
+        """What a simple command makes other programs run."""
+        words = command.words
+        wrapper = bool(words) and program(words[0]) in WRAPPERS
+        for start in range(min(len(words), _MAX_STARTS) if wrapper else min(len(words), 1)):
+            rest = words[start:]
+            if start:
+                yield self.counted(_command(rest))
+            name = program(rest[0])
+            if name == "git" and len(rest) > 1 and rest[1].startswith("-"):
+                yield self.counted(_command(["git", *_without_git_options(rest[1:])]))
+            elif name == "eval":
+                yield from self.through(" ".join(rest[1:]), depth)
+            elif name in SHELLS:
+                lines, others = _lines_for_shell(rest)
+                for line in (*lines, command.fed):
+                    yield from self.through(line, depth)
+                for word in others:
+                    yield from self.if_a_line(word, depth)
+            elif name in _LINE_TAKERS:
+                for line in _lines_among(rest):
+                    yield from self.if_a_line(line, depth)
+
+    def if_a_line(self, word: str, depth: int) -> Iterator[Command]:
+        """What a word would run if it were a line; it may well be none."""
+        try:
+            yield from self.through(word, depth)
+        except TooMuch:
+            raise
+        except Unsplittable:
+            return
 
 
 def program(word: str) -> str:
@@ -100,18 +121,47 @@ def _command(words: list[str]) -> Command:
     return command
 
 
-def _lines_for_shell(words: list[str]) -> list[str]:
-    """The words behind options such as -c, -lc and -ec."""
-    options = zip(words[1:], words[2:], strict=False)  # noqa: RUF007 - itertools would be an import
-    return [word for option, word in options if option[:1] in "-+" and option[1:2] != "-" and "c" in option]
+def _lines_for_shell(words: list[str]) -> tuple[list[str], list[str]]:
+    """The lines that options such as -c, -lc and --command ask for, and words behind them that may be lines too.
+
+    A shell reads its options to their end before it takes its line: `sh -c -x -- 'line'`.
+    """
+    attached = program(words[0]) in _TAKE_ATTACHED
+    lines: list[str] = []
+    others: list[str] = []
+    wanted = asked = value = False
+    for word in words[1:]:
+        if word[:1] in ("-", "+") and len(word) > 1:
+            name, equals, text = word.partition("=")
+            if word.startswith("--"):
+                asks = len(name) > 2 and any(option.startswith(name) for option in _LONG_OPTIONS)
+            else:
+                asks, equals, text = "c" in word.lower(), "", word[word.lower().find("c") + 1 :]
+            if asks and (equals or (attached and text)):
+                lines.append(text)
+            elif asks:
+                wanted = asked = True
+            value = word[-1] in "oO" or word in ("--rcfile", "--init-file")
+        elif asked:
+            (lines if wanted and not value else others).append(word)
+            wanted, value = wanted and value, False
+    return lines, others
 
 
-def _if_a_line(word: str, depth: int) -> Iterator[Command]:
-    """What a word would run if it were a line; it may well be none."""
-    try:
-        yield from commands_of(word, depth)
-    except Unsplittable:
-        return
+def _lines_among(words: list[str]) -> Iterator[str]:
+    """What programs such as env, watch and flock may take for a line: a word with spaces, or a part of one."""
+    for at, word in enumerate(words[1:], 1):
+        if " " in word or "\t" in word or "\n" in word:
+            yield word
+            if word.startswith("--"):
+                yield word.partition("=")[2]
+            elif word.startswith("-c"):
+                yield word[2:]
+        # What is behind it belongs to the same command; and `env` has a way of its own to write a space.
+        long = word.startswith("--s") and "=" in word
+        if program(words[0]) == "env" and (long or (word[:1] == "-" and word[1:2] != "-" and "S" in word)):
+            text = word.partition("=" if long else "S")[2].replace("\\_", " ")
+            yield " ".join((text, *("'" + other.replace("'", "'\\''") + "'" for other in words[at + 1 :])))
 
 
 def _without_git_options(words: list[str]) -> list[str]:
@@ -119,245 +169,3 @@ def _without_git_options(words: list[str]) -> list[str]:
     while at < len(words) and words[at].startswith("-"):
         at += 2 if words[at] in _GIT_OPTIONS_WITH_VALUE else 1
     return words[at:]
-
-
-class _Splitter:
-    """One pass over a line, with the command and the word that are being read."""
-
-    def __init__(self, line: str, depth: int) -> None:
-        self.line, self.at = line, 0
-        self.depth = depth
-        self.go_deeper(0)
-        self.found: list[Command] = []
-        self.command = Command()
-        self.word: list[str] | None = None
-        self.redirection = ""
-        self.documents: list[tuple[Command, str, bool]] = []
-
-    def split(self) -> list[Command]:
-        self.read("")
-        return self.found
-
-    def go_deeper(self, levels: int) -> None:
-        self.depth += levels
-        if self.depth > MAX_DEPTH:
-            raise Unsplittable("commands stand too deep within each other")
-
-    def read(self, closing: str) -> None:
-        """Read on to the character that closes what was opened, or to the end of the line."""
-        while self.at < len(self.line):
-            character = self.line[self.at]
-            if character == closing:
-                self.at += 1
-                self.end_command()
-                return
-            self.step(character)
-        if closing:
-            raise Unsplittable(f"a {closing} is missing")
-        self.end_command()
-
-    def step(self, character: str) -> None:
-        ahead = self.line[self.at + 1 : self.at + 2]
-        if character == "\n":
-            self.at += 1
-            self.end_command()
-            self.read_documents()
-        elif character == "\\" and ahead == "\n":
-            self.at += 2
-        elif character in " \t\r":
-            self.at += 1
-            self.end_word()
-        elif character == "#" and self.word is None:
-            end = self.line.find("\n", self.at)
-            self.at = len(self.line) if end < 0 else end
-        elif character in "<>" and ahead == "(":
-            self.at += 2
-            self.nested(")")
-        elif character in "<>" or (character == "&" and ahead == ">"):
-            self.redirect(character)
-        elif character in ";&|()":
-            self.at += 1
-            self.end_command()
-        else:
-            self.read_part(character)
-
-    def read_part(self, character: str) -> None:
-        """A part of a word: quoted, substituted or plain."""
-        self.word = [] if self.word is None else self.word
-        if character == "'":
-            self.word.append(self.up_to("'"))
-        elif character == '"':
-            self.at += 1
-            self.double_quoted()
-        elif character == "\\":
-            self.escaped()
-        elif character == "`":
-            self.backticks()
-        elif character == "$":
-            self.expansion()
-        else:
-            self.word.append(character)
-            self.at += 1
-
-    def up_to(self, quote: str) -> str:
-        """The text between a quote and the next one of its kind."""
-        end = self.line.find(quote, self.at + 1)
-        if end < 0:
-            raise Unsplittable(f"a {quote} is missing")
-        text = self.line[self.at + 1 : end]
-        self.at = end + 1
-        return text
-
-    def escaped(self) -> None:
-        character = self.line[self.at + 1 : self.at + 2]
-        self.at += 2
-        if character != "\n":
-            self.add(character)
-
-    def double_quoted(self) -> None:
-        while self.at < len(self.line):
-            character = self.line[self.at]
-            if character == '"':
-                self.at += 1
-                return
-            if character == "\\" and self.line[self.at + 1 : self.at + 2] in ("$", "`", '"', "\\", "\n"):
-                self.escaped()
-            elif character == "`":
-                self.backticks()
-            elif character == "$":
-                self.expansion(quoted=True)
-            else:
-                self.add(character)
-                self.at += 1
-        raise Unsplittable('a " is missing')
-
-    def backticks(self) -> None:
-        end = self.at + 1
-        while end < len(self.line) and self.line[end] != "`":
-            end += 2 if self.line[end] == "\\" else 1
-        if end >= len(self.line):
-            raise Unsplittable("a ` is missing")
-        inner = self.line[self.at + 1 : end].replace("\\`", "`").replace("\\\\", "\\")
-        self.at = end + 1
-        self.found += _Splitter(inner, self.depth + 1).split()
-        self.add("`…`")
-
-    def expansion(self, *, quoted: bool = False) -> None:
-        """What begins with a dollar sign; a variable keeps its name, for nobody knows its value."""
-        ahead = self.line[self.at + 1 : self.at + 3]
-        if ahead == "((":
-            self.at += 3
-            self.balanced("(", ")", 2)
-        elif ahead[:1] == "(":
-            self.at += 2
-            self.nested(")")
-        elif ahead[:1] == "{":
-            self.at += 2
-            self.balanced("{", "}", 1)
-        elif ahead[:1] == "'" and not quoted:
-            self.at += 1
-            self.ansi_quoted()
-        else:
-            # Before a double quote it asks for a translation and means nothing else.
-            self.add("" if ahead[:1] == '"' and not quoted else "$")
-            self.at += 1
-
-    def ansi_quoted(self) -> None:
-        self.at += 1
-        while self.at < len(self.line) and self.line[self.at] != "'":
-            character = self.line[self.at]
-            if character == "\\":
-                self.at += 1
-                character = self.line[self.at : self.at + 1]
-                character = {"n": "\n", "t": "\t"}.get(character, character)
-            self.add(character)
-            self.at += 1
-        if self.at >= len(self.line):
-            raise Unsplittable("a ' is missing")
-        self.at += 1
-
-    def balanced(self, opening: str, closing: str, level: int) -> None:
-        """Arithmetic and `${…}`, where only what is substituted runs anything."""
-        self.go_deeper(1)
-        self.add("$…")
-        while level:
-            character = self.line[self.at : self.at + 1]
-            if not character:
-                raise Unsplittable(f"a {closing} is missing")
-            if character == "$" and self.line[self.at + 1 : self.at + 2] in ("(", "{"):
-                self.expansion()
-            elif character == "`":
-                self.backticks()
-            elif character == "\\":
-                self.at += 2
-            else:
-                level += (character == opening) - (character == closing)
-                self.at += 1
-        self.go_deeper(-1)
-
-    def nested(self, closing: str) -> None:
-        """The commands of a substitution, after which the word that it stands in goes on."""
-        self.go_deeper(1)
-        outer = self.command, self.word, self.redirection
-        self.command, self.word, self.redirection = Command(), None, ""
-        self.read(closing)
-        self.command, self.word, self.redirection = outer
-        self.add("$(…)")
-        self.go_deeper(-1)
-
-    def add(self, text: str) -> None:
-        if self.word is None:
-            self.word = []
-        self.word.append(text)
-
-    def redirect(self, character: str) -> None:
-        if self.word is not None and "".join(self.word).isdigit():
-            self.word = None
-        self.end_word()
-        operators = ("&>>", "<<<", "<<-", "&>", "<<", ">>", ">|", ">&", "<&", "<>", "<", ">")
-        self.redirection = next(found for found in operators if self.line.startswith(found, self.at))
-        self.at += len(self.redirection)
-
-    def end_word(self) -> None:
-        if self.word is None:
-            return
-        word, redirection = "".join(self.word), self.redirection
-        self.word, self.redirection = None, ""
-        if redirection == "<<<":
-            self.command.fed += word + "\n"
-        elif redirection in ("<<", "<<-"):
-            self.documents.append((self.command, word, redirection == "<<-"))
-        elif redirection:
-            if ">" in redirection and not word.isdigit() and word != "-":
-                self.command.writes.append(word)
-        elif self.command.words or not (word in _RESERVED or _is_assignment(word)):
-            self.command.words.append(word)
-
-    def end_command(self) -> None:
-        self.end_word()
-        self.redirection = ""
-        if self.command.words[:1] == ["function"]:
-            self.command.words = self.command.words[3:]
-        if self.command.words or self.command.writes:
-            self.found.append(self.command)
-        self.command = Command()
-
-    def read_documents(self) -> None:
-        """The here-documents that the line before has announced."""
-        for command, delimiter, tabs in self.documents:
-            text = []
-            while self.at < len(self.line):
-                end = self.line.find("\n", self.at)
-                end = len(self.line) if end < 0 else end
-                row = self.line[self.at : end]
-                self.at = end + 1
-                if (row.lstrip("\t") if tabs else row) == delimiter:
-                    break
-                text.append(row + "\n")
-            command.fed += "".join(text)
-        self.documents = []
-
-
-def _is_assignment(word: str) -> bool:
-    name, equals, _ = word.partition("=")
-    return bool(equals) and name.rstrip("+").isidentifier()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import glob
 import os
-import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -41,13 +40,58 @@ def beside(directory: Path) -> Iterator[tuple[Path, int]]:
 
 
 def delete(directory: Path) -> None:
-    """Delete a directory, also where its folders are closed to us; OSError when something stays."""
+    """Delete a directory, also where its folders are closed to us; OSError when something stays.
+
+    What lies deep in it is moved to its top first: folders can be within each other deeper than a path can name
+    and than Python can call itself. No link is followed, whoever else is at work in it.
+    """
+    with _opened(str(directory)) as top:
+        pending = _emptied(top, top)
+        while pending:
+            name = pending.pop()
+            with _opened(name, top) as folder:
+                pending += _emptied(folder, top)
+            os.rmdir(name, dir_fd=top)
+    directory.rmdir()
+
+
+def _emptied(folder: int, top: int) -> list[str]:
+    """Delete a folder's files and move its folders to the top; answers their names there."""
+    with os.scandir(folder) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    names = []
+    for name, is_folder in found:
+        if not is_folder:
+            os.unlink(name, dir_fd=folder)
+        elif folder == top:
+            names.append(name)
+        else:
+            names.append(uuid.uuid4().hex)
+            # A folder that may not be written in may not be moved either.
+            with _opened(name, folder):
+                os.rename(name, names[-1], src_dir_fd=folder, dst_dir_fd=top)
+    return names
+
+
+@contextmanager
+def _opened(name: str, within: int | None = None) -> Iterator[int]:
+    """The folder itself and no link to it, opened up for its owner."""
+    flags = os.O_DIRECTORY | os.O_NOFOLLOW
     try:
-        shutil.rmtree(directory)
+        descriptor = os.open(name, os.O_RDONLY | flags, dir_fd=within)
     except PermissionError:
-        for folder, names, _ in os.walk(directory):
-            for name in names:
-                path = Path(folder, name)
-                if not path.is_symlink():
-                    path.chmod(0o700)
-        shutil.rmtree(directory)
+        place = os.open(name, os.O_PATH | flags, dir_fd=within)
+        try:
+            os.chmod(f"/proc/self/fd/{place}", _OPEN)  # noqa: PTH101 - a descriptor's, and no path's
+        finally:
+            os.close(place)
+        descriptor = os.open(name, os.O_RDONLY | flags, dir_fd=within)
+    try:
+        if os.fstat(descriptor).st_mode & _OPEN != _OPEN:
+            os.fchmod(descriptor, _OPEN)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+_OPEN = 0o700

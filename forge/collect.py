@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -26,6 +27,15 @@ Git = Callable[..., bytes]
 
 _MAX_FAULTS = 20
 _GITLINK = "160000"
+
+MAX_TAKEN_BYTES = 100 << 20
+"""Bytes of a file that is taken in at all. No forge of ours takes larger ones, and git reads them to their end."""
+
+MAX_ALL_BYTES = 1 << 30
+"""Bytes of all files together that are taken in."""
+
+MAX_RULES_BYTES = 1 << 20
+"""Bytes of a .gitignore or .gitattributes: git has the whole of them in memory."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,9 @@ def collect(
         look = {"GIT_WORK_TREE": str(workspace), "GIT_INDEX_FILE": str(Path(scratch, "index"))}
         git = partial(run, mirror, held=(lock,), env=look)
         git("read-tree", start)
-        faults = _survey(git, workspace) + _stage(git, workspace)
+        faults, readable = _survey(git, workspace)
+        if readable:
+            faults += _stage(git, workspace)
         tree = git("write-tree").decode().strip()
     git = partial(run, mirror, held=(lock,))
     start_tree, base_tree = git("rev-parse", f"{start}^{{tree}}", f"{base_sha}^{{tree}}").decode().split()
@@ -80,30 +92,78 @@ def collect(
 def _stage(git: Git, workspace: Path) -> list[str]:
     """Bring the index to what the files are; answers what could not be brought in."""
     gone: list[bytes] = []
-    kept: list[bytes] = []
-    faults: list[str] = []
+    kept: list[tuple[bytes, int]] = []
+    faults = _set_large_aside(git, workspace)
     for path, gitlink in _differing(git):
         if path.endswith(b"/"):
             faults.append(f"{_text(path)} holds a git repository of its own; its files were not collected")
             continue
         try:
-            mode = os.lstat(os.fsencode(workspace) + b"/" + path).st_mode
+            there = _lstat(workspace, path)
         except (FileNotFoundError, NotADirectoryError):
             gone.append(path)
         except OSError as error:
             faults.append(f"{_text(path)} cannot be read: {error.strerror}")
         else:
-            there = stat.S_ISREG(mode) or stat.S_ISLNK(mode) or (gitlink and stat.S_ISDIR(mode))
-            (kept if there else gone).append(path)
+            mode = there.st_mode
+            taken = stat.S_ISREG(mode) or stat.S_ISLNK(mode) or (gitlink and stat.S_ISDIR(mode))
+            if taken:
+                kept.append((path, there.st_size if stat.S_ISREG(mode) else 0))
+            else:
+                gone.append(path)
     if gone:
         git("update-index", "-z", "--force-remove", "--stdin", input=_lines(gone))
-    return faults + _add(git, sorted(kept))
+    paths, refused = _within_bounds(sorted(kept))
+    return faults + refused + _add(git, paths)
+
+
+def _within_bounds(kept: list[tuple[bytes, int]]) -> tuple[list[bytes], list[str]]:
+    """The files that are small enough to be taken in, and a sentence for each that is not."""
+    paths: list[bytes] = []
+    faults: list[str] = []
+    total = 0
+    for path, size in kept:
+        if size > MAX_TAKEN_BYTES:
+            faults.append(_too_large(path, size))
+        elif total + size > MAX_ALL_BYTES:
+            faults.append(f"{_text(path)} was not collected: there are more than {MAX_ALL_BYTES >> 20} MiB before it")
+        else:
+            total += size
+            paths.append(path)
+    return paths, faults
+
+
+def _set_large_aside(git: Git, workspace: Path) -> list[str]:
+    """Have the files of the start that are too large now passed by; they stay as they were.
+
+    Otherwise git would read them to see whether they differ.
+    """
+    large: list[bytes] = []
+    faults: list[str] = []
+    for path in git("ls-files", "-z").split(b"\0")[:-1]:
+        with suppress(OSError):
+            there = _lstat(workspace, path)
+            if stat.S_ISREG(there.st_mode) and there.st_size > MAX_TAKEN_BYTES:
+                large.append(path)
+                faults.append(_too_large(path, there.st_size))
+    if large:
+        git("update-index", "-z", "--skip-worktree", "--stdin", input=_lines(large))
+    return faults
+
+
+def _too_large(path: bytes, size: int) -> str:
+    return f"{_text(path)} has {size >> 20} MiB and was not collected; {MAX_TAKEN_BYTES >> 20} MiB are the most"
+
+
+def _lstat(workspace: Path, path: bytes) -> os.stat_result:
+    return os.lstat(os.fsencode(workspace) + b"/" + path)
 
 
 def _differing(git: Git) -> set[tuple[bytes, bool]]:
     """Every path that differs from the index, and whether the index has a submodule there.
 
-    An untracked directory that is a repository comes as one path with a slash at its end.
+    With stages, git lists every other path of the index as well, by the tags H and S. An untracked directory that
+    is a repository comes as one path with a slash at its end.
     """
     listed = git("ls-files", "-z", "-t", "-s", "--modified", "--deleted", "--others", "--exclude-standard")
     differing = set()
@@ -111,7 +171,7 @@ def _differing(git: Git) -> set[tuple[bytes, bool]]:
         tag, rest = entry[:1], entry[2:]
         if tag == b"?":
             differing.add((rest, False))
-        else:
+        elif tag not in (b"H", b"S"):
             about, path = rest.split(b"\t", 1)
             differing.add((path, about.startswith(_GITLINK.encode())))
     return differing
@@ -136,24 +196,53 @@ def _add(git: Git, paths: list[bytes]) -> list[str]:
     return []
 
 
-def _survey(git: Git, workspace: Path) -> list[str]:
+def _survey(git: Git, workspace: Path) -> tuple[list[str], bool]:
     """Directories that cannot be looked into, except ignored ones: git passes them by without a word.
 
-    A pipe in the place of a .gitignore or .gitattributes is deleted: git would wait on it for ever.
+    A pipe in the place of a .gitignore or .gitattributes is deleted: git would wait on it for ever. One that is
+    too large would be read whole, so where there is one git may not look at the files at all.
     """
     closed: list[bytes] = []
+    rules: list[str] = []
     root = os.fsencode(workspace)
-    for folder, _, files in os.walk(root, onerror=lambda error: closed.append(os.fsencode(error.filename))):
+    for folder, files in _folders(root, closed):
         for name in {b".gitignore", b".gitattributes"}.intersection(files):
-            path = Path(os.fsdecode(folder + b"/" + name))
-            if path.is_fifo():
-                path.unlink()
+            path = folder + b"/" + name
+            with suppress(OSError):
+                there = os.lstat(path)
+                if stat.S_ISFIFO(there.st_mode):
+                    Path(os.fsdecode(path)).unlink()
+                elif stat.S_ISREG(there.st_mode) and there.st_size > MAX_RULES_BYTES:
+                    rules.append(f"{_text(path.removeprefix(root + b'/'))} has {there.st_size >> 20} MiB")
+    if rules:
+        return [f"{rule}, which are no rules for git; nothing was collected" for rule in rules], False
     if not closed:
-        return []
+        return [], True
     # With a dot before it, no name is taken for one of git's patterns.
     paths = [b"." + path.removeprefix(root) for path in closed]
     ignored = git("check-ignore", "-z", "--stdin", input=_lines(paths), accept=(0, 1)).split(b"\0")
-    return [f"the directory {_text(path[2:])} cannot be read" for path in paths if path not in ignored]
+    return [f"the directory {_text(path[2:])} cannot be read" for path in paths if path not in ignored], True
+
+
+def _folders(root: bytes, closed: list[bytes]) -> Iterator[tuple[bytes, list[bytes]]]:
+    """Every folder with the names of its files, however deep; those that cannot be looked into go to `closed`.
+
+    os.walk calls itself for each level, and an agent can make more of them than Python has room for.
+    """
+    pending = [root]
+    while pending:
+        folder = pending.pop()
+        files = []
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+                    else:
+                        files.append(entry.name)
+        except OSError:
+            closed.append(folder)
+        yield folder, files
 
 
 def _commit(git: Git, tree: str, parent: str, message: str, at: datetime) -> str:

@@ -9,7 +9,7 @@ from domain.tokens import WHOLE_TOKEN
 _SECRETS = re.compile(
     rf"(?P<token>{WHOLE_TOKEN})"
     r"|(?P<header>(?i:authorization):\s*(?:\w+\s+)?)\S+"
-    r"|(?P<url>\w+://)[^/\s@]+(?=@)"
+    r"|(?P<url>(?<=\w)://)[^/\s@]+(?=@)"
 )
 
 

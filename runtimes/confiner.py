@@ -16,7 +16,7 @@ from domain.errors import NotFound, WatchbillError
 from runtimes.agent import put
 from runtimes.hooks import TOLD
 from runtimes.mounts import SECRET, Mounts
-from runtimes.port import Cell, Door, Job, Launch, Passage
+from runtimes.port import PRIVATE, Cell, Door, Job, Launch, Passage
 from runtimes.sandbox import Sandbox, find_sandbox
 
 _ROOMS = tuple(str(Path(module).parent) for module in (__file__, str(domain.__file__)))
@@ -108,7 +108,7 @@ class Confiner:
         mounts.hide_roots()
         mounts.hide_sockets()
         mounts.fix(str(job.folder))
-        for name in ("home", "tmp", TOLD):
+        for name in (*PRIVATE, TOLD):
             mounts.lend(str(job.folder / name))
         mounts.lend(str(job.workspace))
         if job.memory:

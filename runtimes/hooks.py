@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runtimes.port import Job
+from runtimes.port import PRIVATE, Job
 
 POLICY_FILE = "policy.json"
 BRIEF_FILE = "brief.md"
@@ -94,7 +94,7 @@ def _common_files(job: Job) -> dict[Path, str]:
         "commands": job.policy.commands,
         "paths": job.policy.paths,
         "workspace": str(job.workspace),
-        "private": [str(job.folder / name) for name in ("home", "tmp")],
+        "private": [str(job.folder / name) for name in PRIVATE],
         "events": str(job.folder / EVENTS_FILE),
         "brief": str(job.folder / BRIEF_FILE) if job.brief else "",
         "result": str(job.folder / RESULT_FILE) if asked_for else "",

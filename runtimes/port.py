@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+PRIVATE = ("home", "tmp")
+"""What of a run's folder is the run's own to write: its HOME and its TMPDIR."""
+
 ROWS, COLUMNS = 40, 120
 """The size of the terminal that a run on one has."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -12,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from forge.aside import delete
 from runtimes.folder import Live, RunFolder
 from starter.installing import RELAY, WEBHOOKS, WORKER
 from starter.local.addresses import Addresses
@@ -85,11 +85,10 @@ def _end_runs(runs: Path) -> None:
 
 
 def _remove(home: Path) -> None:
-    # What a run made read-only is ours all the same.
-    for folder, _, _ in os.walk(home):
+    # What a run made read-only is ours all the same, and so is what somebody writes while it is deleted.
+    for _ in range(3):
         with suppress(OSError):
-            Path(folder).chmod(0o700)
-    shutil.rmtree(home, ignore_errors=True)
+            delete(home)
 
 
 def _untold(environment: Mapping[str, str]) -> dict[str, str]:

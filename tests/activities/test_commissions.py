@@ -115,12 +115,39 @@ def test_a_result_by_the_clis_own_means_is_checked_and_kept(
 @pytest.mark.parametrize(
     "outcome", [Outcome.REFUSED, Outcome.DROPPED, Outcome.CRASHED, Outcome.STOPPED, Outcome.DENIED]
 )
-def test_what_broke_off_is_no_result_whatever_was_said(
+def test_what_broke_off_is_not_done_although_a_result_was_given(
     graph: Graph, home: Path, commissions: Commissions, run: RunFacts, outcome: Outcome
 ) -> None:
     commissions.job(job(run, home), run, graph.facts(), NOW)
+    said(graph, run, words.WordKind.QUESTION, {"question": "Which of the two?"})
+    said(graph, run, words.WordKind.RESULT, {"result": {"summary": "done"}, "revision": 1, "brief": "b"})
     verdict = Verdict(outcome, None, "so it ended")
     assert commissions.outcome(run, OWNER, verdict, NOW) == (verdict, "")
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CRASHED, Outcome.DROPPED, Outcome.NO_RESULT])
+def test_a_question_is_put_to_a_person_although_its_run_broke_off(
+    graph: Graph, commissions: Commissions, run: RunFacts, outcome: Outcome
+) -> None:
+    said(graph, run, words.WordKind.QUESTION, {"question": "Which of the two?"})
+    verdict, asked = commissions.outcome(run, OWNER, Verdict(outcome, None, "it was killed", "a-session"), NOW)
+    assert (verdict.outcome, verdict.reason) == (Outcome.ASKED, "it asks a person; it was killed")
+    assert (verdict.session, asked) == ("a-session", "Which of the two?")
+
+
+@pytest.mark.parametrize("event", ["refuse", "stop", "lose"])
+def test_whoever_asked_and_was_not_heard_is_told_so_in_the_next_turn(
+    graph: Graph, home: Path, commissions: Commissions, run: RunFacts, event: str
+) -> None:
+    said(graph, run, words.WordKind.QUESTION, {"question": "Which of the two?"})
+    for outcome in (Outcome.REFUSED, Outcome.STOPPED, Outcome.DENIED):
+        verdict = Verdict(outcome, None, "so it ended")
+        assert commissions.outcome(run, OWNER, verdict, NOW) == (verdict, "")
+    graph.move(event, "run", run.id)
+    if event != "lose":
+        graph.move("collect", "run", run.id, head_sha="a" * 40)
+    again = graph.begin()
+    assert "has reached nobody" in commissions.job(job(again, home), again, graph.facts(), NOW).note
 
 
 @pytest.mark.parametrize(("budget", "ceiling"), [("2.50 USD", 2_500_000_000), (None, 0)])

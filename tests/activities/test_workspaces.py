@@ -213,6 +213,34 @@ async def test_what_is_not_preserved_is_not_cleared_away(graph: Graph, workspace
     assert workspace_of(workspaces.home, run).exists()
 
 
+async def test_what_only_a_tasks_runs_needed_goes_with_it_and_what_they_wrote_stays(
+    graph: Graph, workspaces: Workspaces
+) -> None:
+    run, _ = await worked(graph, workspaces, {"src/new.py": "done\n"})
+    folder = workspaces.home / "runs" / run.id
+    memory = workspaces.home / "memory" / graph.task
+    others = {"runs/another-1-author-1/home/cache": "x", "memory/another-1/author-claude/session": "x"}
+    write(workspaces.home, others)
+    write(folder, {"home/.cache/a": "x", "tmp/b": "x", "output.0": "what it said", "told/hook-events.jsonl": ""})
+    write(memory, {"author-claude/projects/session.jsonl": "x"})
+    for _ in range(2):
+        await graph.call(workspaces.clear_away, graph.task)
+    assert {path.name for path in folder.iterdir()} >= {"output.0", "prepared.json", "told"}
+    assert not any((folder / name).exists() for name in ("home", "tmp"))
+    assert not memory.exists()
+    assert all((workspaces.home / name).exists() for name in others)
+
+
+async def test_a_run_that_lives_keeps_what_it_has(graph: Graph, workspaces: Workspaces) -> None:
+    run = graph.begin()
+    folder = workspaces.home / "runs" / run.id
+    write(folder, {"home/.cache/a": "x", "tmp/b": "x"})
+    write(workspaces.home / "memory" / graph.task, {"author-claude/session": "x"})
+    await graph.call(workspaces.clear_away, graph.task)
+    assert all((folder / name).exists() for name in ("home", "tmp"))
+    assert (workspaces.home / "memory" / graph.task / "author-claude/session").exists()
+
+
 async def test_a_workspace_that_was_never_made_cannot_be_collected(graph: Graph, workspaces: Workspaces) -> None:
     run = graph.begin()
     with pytest.raises(NotFound, match="was never made"):

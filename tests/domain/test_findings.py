@@ -36,12 +36,30 @@ def test_refused_paths_are_named_and_the_rest_of_many_is_counted() -> None:
     assert sentence == "the policy refuses changes to .github/a"
 
 
-@pytest.mark.parametrize("target", ["/etc/passwd", "../x", "a/../../x", "../.git/config"])
-def test_a_link_that_leads_out_of_the_repository_is_named(target: str) -> None:
-    place = "src/link" if target == "../.git/config" else "link"
+@pytest.mark.parametrize(
+    ("place", "target"),
+    [
+        ("link", "/etc/passwd"),
+        ("link", "../x"),
+        ("link", "a/../../x"),
+        ("src/link", "../../x"),
+        ("src/link", "./..//./../x"),
+        ("src/link", "../.git/config"),
+        # Where `s` is another link, to `../..` from `a/b`, these lead above the root and into `.git`.
+        ("link", "a/b/s/../../../etc/passwd"),
+        ("link", "a/b/s/.git/config"),
+        ("link", "a/.GIT/config"),
+    ],
+)
+def test_a_link_that_leads_out_of_the_repository_is_named(place: str, target: str) -> None:
     assert said(Change(place, ABSENT, LINK, 4, target)) == [
         f"{place} is a symbolic link that leads out of the repository"
     ]
+
+
+@pytest.mark.parametrize("target", ["../../README.md", "../b/./c", "c//d", "..", ".gitignore"])
+def test_a_link_that_stays_in_the_repository_is_none_to_name(target: str) -> None:
+    assert said(Change("a/b/link", ABSENT, LINK, 4, target)) == []
 
 
 @pytest.mark.parametrize(
@@ -52,6 +70,9 @@ def test_a_link_that_leads_out_of_the_repository_is_named(target: str) -> None:
         (FILE, PROGRAM, "a has become executable"),
         (ABSENT, SUBMODULE, "a is a git repository of its own"),
         (FILE, SUBMODULE, "a is a git repository of its own"),
+        (SUBMODULE, SUBMODULE, "a is a git repository of its own, and leads to another commit"),
+        (SUBMODULE, ABSENT, "a is no git repository of its own any more"),
+        (SUBMODULE, FILE, "a is no git repository of its own any more"),
     ],
 )
 def test_a_path_of_another_kind_is_named(before: str, after: str, sentence: str) -> None:
@@ -131,5 +152,13 @@ def test_a_key_is_struck_whole_and_prose_stays():
     capability = "ey" + "JhbGciOiJFZERTQSJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJlMTIz"
     assert struck(f"a {key} b") == "a [redacted] b"
     assert struck(f"a run's {capability} is one") == "a run's [redacted] is one"
+    long = f"{capability.partition('.')[0]}.{'a' * 10_000}.{'b' * 10_000}"
+    assert struck(f"a {long} b") == "a [redacted] b"
     prose = "Adds basic validation to https://example.org/a@b; the bearer functionality stays."
     assert struck(prose) == prose
+
+
+@pytest.mark.parametrize("text", ["-eyJ" * 150_000, f"{'-eyJ' * 400}.{'a' * 100_000}.", "-eyJaaaaaaaaaa." * 30_000])
+def test_what_seems_to_begin_as_a_token_again_and_again_is_looked_through_in_bounded_time(text: str) -> None:
+    # Where each beginning is followed to the end of the text, this takes longer than a test may.
+    assert len(covered(text)) == len(text)

@@ -114,9 +114,10 @@ def test_a_question_about_a_thousand_stray_files_names_some_and_counts_the_other
     assert "elsewhere/19.py and 980 more." in answer.text
 
 
-def test_what_could_not_be_collected_asks_a_person() -> None:
+@pytest.mark.parametrize("changed", [0, 1])
+def test_what_could_not_be_collected_asks_a_person_also_where_it_is_all_there_is(changed: int) -> None:
     run = a_run()
-    answer = after_work(a_task(), run, work(run, faults=("lib is a git repository of its own",)))
+    answer = after_work(a_task(), run, work(run, changed=changed, faults=("lib is a git repository of its own",)))
     assert isinstance(answer, Pause)
     assert "lib is a git repository of its own" in answer.text
 

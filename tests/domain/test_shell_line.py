@@ -76,6 +76,32 @@ def test_a_line_is_split_as_a_shell_splits_it(line: str, commands: list[str]) ->
         "$'git' push",
         '$"git" push',
         "cd x && ( git push )",
+        "bash -c -x 'git push'",
+        "bash -c -- 'git push'",
+        "bash -c -o pipefail 'git push'",
+        "bash -euco pipefail 'git push'",
+        "bash +c 'git push'",
+        "bash -c 'true' -c 'git push'",
+        "su --command='git push'",
+        "su --comm='git push' root",
+        "su root --session-command 'git push'",
+        "su -c'git push' root",
+        "fish --init-command='git push'",
+        "cat <<X\n$(git push)\nX",
+        "cat <<X\nit's `git push`\nX",
+        'cat <<-X\n\t"${x:-$(git push)}\n\tX',
+        "cat <<X\na\\\nX\n'\nX\ngit push # '",
+        "env -S'git push'",
+        "env -iS'git push'",
+        "env --split-string='git push'",
+        "env -Sgit push",
+        "env -S'git\\_push'",
+        "flock -c'git push'",
+        "script --command='git push' x",
+        "$'\\x67it' push",
+        "$'\\147\\u0069\\U00000074' push",
+        "$'git\\0x' push",
+        "echo $'it\\'s'; git push",
         "cat <<A; git push\nit's text\nA\n",
         "cat <<A\nit's text\nA\ngit push",
         "(( x = 1 << 2 )) && git push",
@@ -89,7 +115,12 @@ def test_a_command_is_found_wherever_it_stands(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["echo git push", "echo 'git push'", "cat <<X\ngit push\nX", "# git push", "echo $((1<<2)) git push"]
+    "line",
+    [
+        *("echo git push", "echo 'git push'", "cat <<X\ngit push\nX", "# git push", "echo $((1<<2)) git push"),
+        *("cat <<'X'\n$(git push)\nX", "cat <<\\X\n`git push`\nX", "cat <<X\n\\$(git push)\nX"),
+        *("echo $'\\x67it push'", "read -d $'\\0' git push"),
+    ],
 )
 def test_a_command_that_is_only_spoken_of_is_not_run(line: str) -> None:
     assert not any(text.startswith("git push") for text in run_by(line))
@@ -115,7 +146,28 @@ def test_nesting_and_length_are_bounded() -> None:
         run_by("a" * (MAX_LINE + 1))
 
 
-@given(st.text("ab \"'`$(){}<>|&;\\\n#=-c!", max_size=40))
+@pytest.mark.parametrize("program", ["env", "sudo env", "flock"])
+def test_what_multiplies_within_itself_is_refused_and_not_looked_through_to_its_end(program: str) -> None:
+    line = "git push"
+    for _ in range(6):
+        line = f"{program} sh sh sh sh sh sh -c " + "'" + line.replace("'", "'\\''") + "'"
+    with pytest.raises(Unsplittable, match=r"commands|too"):
+        run_by(line)
+
+
+def test_a_word_that_is_too_deep_is_refused_wherever_it_stands() -> None:
+    with pytest.raises(Unsplittable, match="too deep"):
+        run_by("env -S '" + "eval " * 20 + "a'")
+    with pytest.raises(Unsplittable, match="too deep"):
+        run_by("flock x 'a " + "$(" * 20 + "a" + ")" * 20 + "'")
+
+
+@pytest.mark.parametrize("line", ["chmod 644 " + "file " * 40_000, "a\n" * 4000, "sudo chown me " + "file " * 40_000])
+def test_long_lines_of_the_ordinary_kind_are_looked_through(line: str) -> None:
+    assert run_by(line)
+
+
+@given(st.text("ab \"'`$(){}<>|&;\\\n#=-c!x0", max_size=40))
 def test_any_text_is_split_or_refused(line: str) -> None:
     with suppress(Unsplittable):
         # Each command begins at a character of its own.

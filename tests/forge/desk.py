@@ -42,6 +42,17 @@ def write(directory: Path, files: dict[str, str]) -> None:
         path.write_text(content)
 
 
+def nest(directory: Path, depth: int, name: str) -> None:
+    """Folders within each other, deeper than a path can name."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir(name, dir_fd=descriptor)
+        inner = os.open(name, os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = inner
+    os.close(descriptor)
+
+
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 

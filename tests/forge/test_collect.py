@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+import forge.collect as collecting
 from domain.errors import NotFound
-from tests.forge.desk import AT, BRANCH, TASK, Desk, Unprivileged, plain_git, write
+from tests.forge.desk import AT, BRANCH, TASK, Desk, Unprivileged, nest, plain_git, write
 
 
 def test_changed_new_and_deleted_files_become_one_commit_on_the_start(desk: Desk) -> None:
@@ -196,6 +197,51 @@ def test_a_pipe_that_git_would_read_its_rules_from_does_not_hang_us(desk: Desk, 
     os.mkfifo(path)
     write(desk.workspace, {"a": "1", "new/b": "2"})
     assert {"a", "new/b"} <= set(desk.collect().changed)
+
+
+@pytest.mark.parametrize("name", ["README.md", "new/huge"])
+def test_a_file_that_is_too_large_is_a_fault_and_is_not_read(desk: Desk, name: str) -> None:
+    write(desk.workspace, {"a": "1", "new/b": "2"})
+    # More than git could read in its time, and nothing on the disk.
+    os.truncate(_touched(desk.workspace / name), 1 << 42)
+    collected = desk.collect()
+    assert set(collected.changed) == {"a", "new/b"}
+    assert collected.faults == (f"{name} has 4194304 MiB and was not collected; 100 MiB are the most",)
+    assert desk.content(collected.head_sha, "README.md") == desk.content(desk.base_sha, "README.md")
+
+
+def test_files_that_are_too_large_together_are_taken_in_as_far_as_there_is_room(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collecting, "MAX_ALL_BYTES", 1 << 20)
+    write(desk.workspace, {"a": "x" * (1 << 19), "b": "y" * (1 << 20), "c": "z" * (1 << 19)})
+    collected = desk.collect()
+    assert collected.changed == ("a", "c")
+    assert collected.faults == ("b was not collected: there are more than 1 MiB before it",)
+
+
+@pytest.mark.parametrize("name", [".gitignore", "src/.gitattributes"])
+def test_rules_that_are_too_large_are_a_fault_and_git_does_not_read_them(desk: Desk, name: str) -> None:
+    write(desk.workspace, {"a": "1"})
+    os.truncate(_touched(desk.workspace / name), 1 << 42)
+    for _ in range(2):
+        collected = desk.collect()
+        assert collected.changed == ()
+        assert collected.faults == (f"{name} has 4194304 MiB, which are no rules for git; nothing was collected",)
+
+
+def test_folders_deeper_than_git_can_look_are_a_fault_and_the_rest_is_collected(desk: Desk) -> None:
+    write(desk.workspace, {"a": "1"})
+    nest(desk.workspace, 1100, "folder")
+    collected = desk.collect()
+    assert collected.changed == ("a",)
+    assert any(fault.endswith("cannot be read") for fault in collected.faults)
+    assert desk.mirror.discard(desk.workspace, task_id=TASK, run_id="run-1") == ""
+
+
+def _touched(path: Path) -> Path:
+    path.touch()
+    return path
 
 
 def test_a_repository_that_the_agent_made_inside_is_a_fault_and_the_rest_is_collected(desk: Desk) -> None:

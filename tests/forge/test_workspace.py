@@ -13,7 +13,7 @@ import pytest
 from domain.errors import NotFound, WatchbillError
 from forge.lock import held
 from forge.mirror import Mirror
-from tests.forge.desk import BRANCH, TASK, Desk, Remote, Unprivileged, names, plain_git
+from tests.forge.desk import BRANCH, TASK, Desk, Remote, Unprivileged, names, nest, plain_git
 
 
 def test_a_workspace_is_on_the_tasks_branch_and_can_be_compared_with_the_base(desk: Desk) -> None:
@@ -158,13 +158,34 @@ def test_a_workspace_of_closed_folders_is_deleted_all_the_same(unprivileged: Unp
     assert names(unprivileged.folder) == []
 
 
+def test_folders_deeper_than_a_path_can_name_are_deleted_and_links_are_not_followed(desk: Desk, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    (precious / "kept").mkdir(parents=True)
+    for folder in (desk.workspace, desk.workspace / "src"):
+        (folder / "link").symlink_to(precious)
+        nest(folder, 1100, "folder")
+    desk.collect()
+    assert desk.mirror.discard(desk.workspace, task_id=TASK, run_id="run-1") == ""
+    assert names(desk.workspace.parent) == []
+    assert names(precious) == ["kept"]
+
+
+def test_deep_folders_that_a_dead_process_left_do_not_keep_a_workspace_from_being_cut(desk: Desk) -> None:
+    leftover = desk.workspace.with_name(f".{desk.workspace.name}.dead")
+    leftover.mkdir()
+    nest(leftover, 1100, "folder")
+    desk.collect()
+    assert desk.mirror.discard(desk.workspace, task_id=TASK, run_id="run-1") == ""
+    assert names(desk.workspace.parent) == []
+
+
 def test_what_cannot_be_deleted_is_said_and_left(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.collect()
 
-    def refuse(path: Path) -> None:
+    def refuse(path: str, **_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(shutil, "rmtree", refuse)
+    monkeypatch.setattr(os, "unlink", refuse)
     said = desk.mirror.discard(desk.workspace, task_id=TASK, run_id="run-1")
     assert "could not be deleted (Operation not permitted)" in said
     assert not desk.workspace.exists()
