@@ -62,7 +62,7 @@ class Bookkeeper:
         self._shared = store.url.startswith("sqlite")
         self._waiting: deque[_Job] = deque()
         self._turn = threading.Condition()
-        self._closing = False
+        self._closing = self._ended = False
         self._deadline = float("inf")
         self._thread = threading.Thread(target=self._serve, name="bookkeeper", daemon=True)
 
@@ -109,8 +109,11 @@ class Bookkeeper:
         with self._turn:
             if self._closing and isinstance(job.entry, Ask):
                 raise Unavailable("this relay is closing; try again")
-            self._waiting.append(job)
-            self._turn.notify()
+            if not self._ended:
+                self._waiting.append(job)
+                self._turn.notify()
+                return
+        _lose(job, "the relay has ended")
 
     def _serve(self) -> None:
         pause = 0.0
@@ -128,6 +131,8 @@ class Bookkeeper:
                 _tell(jobs, answers)
                 if self._shared and self._waiting:
                     time.sleep(YIELD)
+        with self._turn:
+            self._ended = True
         for job in self._waiting:
             _lose(job, "the relay has ended")
 

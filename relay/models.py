@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import aiohttp
 import structlog
@@ -33,6 +34,9 @@ from relay.upstreams import Upstream, session
 from store.ledger import Ask, Held, Short, Spent, Void
 
 log = structlog.get_logger("relay")
+
+CANCELLED_SECONDS = 5.0
+"""How long calls that a closing door has broken off may take to end."""
 
 RENEWED_EVERY = LEASE.total_seconds() / 3
 
@@ -76,12 +80,16 @@ class Models:
         self._callers, self._books, self._prices = callers, books, prices
         self._upstreams, self._limits, self._metrics = upstreams, limits, metrics
         self._under_way: dict[Exchange, str] = {}
+        self._calls: set[asyncio.Task[Any]] = set()
         self._session: aiohttp.ClientSession
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         arrival = Arrival(scope, receive, send)
         shape, named = _shape_of(arrival.path)
         call = _Call(arrival, shape, named, time.monotonic())
+        task = asyncio.current_task()
+        assert task is not None
+        self._calls.add(task)
         self._metrics.under_way += 1
         try:
             await self._think(call)
@@ -96,6 +104,7 @@ class Models:
                 raise
             await _say_no(call, Refused(500, "the relay failed at this; its log says why"))
         finally:
+            self._calls.discard(task)
             self._metrics.under_way -= 1
             self._note(call)
 
@@ -225,6 +234,9 @@ class Models:
             try:
                 yield
             finally:
+                if self._calls:
+                    # The server has cancelled them, and does not wait until they have told what they came to.
+                    await asyncio.wait(self._calls, timeout=CANCELLED_SECONDS)
                 watching.cancel()
 
     async def _watch(self) -> None:
