@@ -31,7 +31,12 @@ _FIELDS = frozenset(
     }
 )  # fmt: skip
 _INCLUDED = frozenset({"reasoning.encrypted_content", "message.output_text.logprobs"})
-_INLINE = frozenset({"reasoning", "function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
+_WHOLE = {
+    "function_call": "arguments", "custom_tool_call": "input", "local_shell_call": "action",
+    "tool_search_call": "arguments",
+}  # fmt: skip
+"""What an item has in it that is there as a whole. With an id alone it is looked up, and nobody knows how long it is."""
+
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
 _TEXTS = frozenset({"input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text"})
 _TOOLS = frozenset({"function", "custom", "local_shell"})
@@ -68,6 +73,7 @@ class Responses(Shape):
         if flag(body, "background"):
             raise unbounded("background")
         standard_tier(body)
+        body["store"] = False
         named = text(body.get("model"), "model")
         images = Images(image_tokens(named))
         _items(body.get("input"), images)
@@ -102,17 +108,29 @@ def _items(given: Any, images: Images) -> None:
     if isinstance(given, str):
         return
     for item in objects(given, "input"):
-        kind = item.get("type", "message")
+        kind = item.get("type") or "message"
         if kind == "message":
+            _require(item, "role", "content")
             _parts(item.get("content"), images, "input.content")
+        elif kind == "reasoning":
+            text(item.get("encrypted_content"), "input: reasoning.encrypted_content")
         elif kind in _OUTPUTS:
+            _require(item, "output")
             _parts(item.get("output"), images, "input.output")
         elif kind == "tool_search_output":
             if item.get("execution") != "client":
                 raise unbounded("input: a search for tools that is not the client's")
             _tools(objects(item.get("tools"), "input.tools"))
-        elif kind not in _INLINE or (kind == "tool_search_call" and item.get("execution") != "client"):
+        elif kind not in _WHOLE or (kind == "tool_search_call" and item.get("execution") != "client"):
             raise unbounded(f"input: an item of the type {kind}")
+        else:
+            _require(item, _WHOLE[kind])
+
+
+def _require(item: Json, *names: str) -> None:
+    for name in names:
+        if item.get(name) is None:
+            raise unbounded(f"input: an item without {name}, which is a reference to a stored one,")
 
 
 def _parts(content: Any, images: Images, where: str) -> None:

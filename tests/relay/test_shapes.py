@@ -62,7 +62,7 @@ def test_what_the_real_clis_send_is_let_through_as_it_is(file: Path) -> None:
     wish = shape.read(copy.deepcopy(body), "", 16_384)
     wish.encode()
     added: dict[str, Any] = {
-        "openai.responses": {"max_output_tokens": 16_384, "service_tier": "default"},
+        "openai.responses": {"max_output_tokens": 16_384, "service_tier": "default", "store": False},
         "openai.chat": {},
         "anthropic.messages": {},
     }[shape.endpoint]
@@ -111,6 +111,13 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     )),
     *(("openai.responses", more("openai.responses", input=[item]), why) for item, why in (
         ({"type": "item_reference", "id": "i"}, "item_reference"),
+        ({"id": "msg_1"}, "without role"), ({"type": None, "id": "msg_1"}, "without role"),
+        ({"id": "msg_1", "role": "assistant"}, "without content"),
+        ({"type": "message", "id": "msg_1"}, "without role"),
+        ({"type": "reasoning", "id": "rs_1"}, "encrypted_content"),
+        ({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": None}, "encrypted_content"),
+        ({"type": "function_call", "id": "fc_1"}, "without arguments"),
+        ({"type": "function_call_output", "id": "fc_1"}, "without output"),
         ({"type": "web_search_call"}, "web_search_call"),
         ({"type": "compaction", "encrypted_content": "x"}, "compaction"),
         ({"type": "tool_search_call", "execution": "server"}, "tool_search_call"),
@@ -264,6 +271,13 @@ def test_an_hour_in_the_cache_is_seen_however_it_is_written() -> None:
     wish.encode()
     assert wish.writes_1h
     assert not read("anthropic.messages", LEAST["anthropic.messages"]).writes_1h
+
+
+def test_nothing_is_left_at_the_provider_that_a_later_call_could_refer_to() -> None:
+    for stored in (True, None):
+        assert read("openai.responses", more("openai.responses", store=stored)).body["store"] is False
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
+    assert read("openai.responses", more("openai.responses", input=[thought])).body["input"] == [thought]
 
 
 def test_the_prices_that_are_listed_are_asked_for() -> None:
