@@ -52,6 +52,12 @@ class Upstream:
         return passed
 
 
+    def is_told_in(self, body: bytes | bytearray) -> bool:
+        """Whether something holds the key."""
+        secret = self.key.rpartition(" ")[2].encode()
+        return bool(secret) and secret in body
+
+
 def passed_back(answer: aiohttp.ClientResponse) -> dict[str, str]:
     return {name: answer.headers[name] for name in _PASSED_BACK if name in answer.headers}
 
