@@ -29,6 +29,7 @@ class Arrival:
         self.headers = Headers(scope=scope)
         self.receive, self.send = receive, send
         self.begun = False
+        self._leaving: asyncio.Future[Message] | None = None
         self._query: bytes = scope["query_string"]
 
     @property
@@ -73,6 +74,17 @@ class Arrival:
             if not message.get("more_body"):
                 return bytes(body)
             message = await self.receive()
+
+    def leaving(self) -> asyncio.Future[Message]:
+        """Done once the caller has gone. To be asked for only when the body was read."""
+        if self._leaving is None:
+            self._leaving = asyncio.ensure_future(self.receive())
+        return self._leaving
+
+    def close(self) -> None:
+        """Nobody cares any more whether the caller is there."""
+        if self._leaving is not None:
+            self._leaving.cancel()
 
     def head(self, status: int, headers: Mapping[str, str]) -> Message:
         """The head of the answer, to be sent. `begun` says from now on that there can be no other."""

@@ -12,7 +12,10 @@ class Bookkeeping(Protocol):
     """Keeps to every ceiling. All but `admit` only take note: they neither wait nor fail."""
 
     async def admit(self, ask: Ask) -> Held | Short | Void:
-        """Set aside between `least` and `most`, as every ceiling allows, if the run's word still counts."""
+        """Set aside between `least` and `most`, as every ceiling allows, if the run's word still counts.
+
+        Whoever stops waiting holds nothing.
+        """
 
     def settle(self, spent: Spent) -> None: ...
 

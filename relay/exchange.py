@@ -77,8 +77,8 @@ class Exchange:
 
         Raises Refused where the caller can still be answered otherwise.
         """
-        watch = asyncio.ensure_future(self._arrival.receive())
-        watch.add_done_callback(self._left)
+        leaving = self._arrival.leaving()
+        leaving.add_done_callback(self._left)
         headers = upstream.headers(self._arrival.headers, run)
         url = f"{upstream.url}/{target}"
         try:
@@ -97,8 +97,7 @@ class Exchange:
             self._go_on()
             self._broken(error)
         finally:
-            watch.remove_done_callback(self._left)
-            watch.cancel()
+            leaving.remove_done_callback(self._left)
             if self._draining is not None:
                 self._draining.cancel()
 

@@ -31,6 +31,7 @@ from relay.shapes import SHAPES
 from relay.shapes.shape import Shape, Wish
 from relay.shortage import told
 from relay.upstreams import Upstream, session
+from relay.waiting import Gone, admitted, unless_gone
 from store.ledger import Ask, Held, Short, Spent, Void
 
 log = structlog.get_logger("relay")
@@ -43,10 +44,14 @@ RENEWED_EVERY = LEASE.total_seconds() / 3
 
 @dataclass(frozen=True)
 class Limits:
-    """`body` is the bytes of the largest request, `output` the tokens of an answer whose request names no cap."""
+    """`body` is the bytes of the largest request, `output` the tokens of an answer whose request names no cap.
+
+    `patience` is the seconds for which a call waits for money that is held for others.
+    """
 
     body: int
     output: int = 16_384
+    patience: float = 0
 
 
 @dataclass
@@ -95,6 +100,8 @@ class Models:
             await self._think(call)
         except Refused as refused:
             await _say_no(call, refused)
+        except Gone:
+            call.outcome = "left"
         except Unavailable as error:
             log.warning("the store is away", error=str(error))
             await _say_no(call, Refused(503, "the store did not answer; try again"))
@@ -104,6 +111,7 @@ class Models:
                 raise
             await _say_no(call, Refused(500, "the relay failed at this; its log says why"))
         finally:
+            arrival.close()
             self._calls.discard(task)
             self._metrics.under_way -= 1
             self._note(call)
@@ -192,12 +200,8 @@ class Models:
 
     async def _held(self, ask: Ask, call: _Call) -> int:
         """The nano-dollars that are set aside for it. Raises Refused where there are too few, or none at all."""
-        try:
-            answer = await self._books.admit(ask)
-        except asyncio.CancelledError:
-            # Whether it was admitted nobody waits to hear; nothing of it will reach the provider.
-            self._books.release(ask.id)
-            raise
+        with unless_gone(call.arrival):
+            answer = await admitted(self._books, ask, self._limits.patience)
         match answer:
             case Held(nano_usd=nano_usd):
                 return nano_usd

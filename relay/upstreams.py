@@ -51,7 +51,6 @@ class Upstream:
             passed[self.header] = self.key
         return passed
 
-
     def is_told_in(self, body: bytes | bytearray) -> bool:
         """Whether something holds the key."""
         secret = self.key.rpartition(" ")[2].encode()

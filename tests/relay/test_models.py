@@ -130,7 +130,7 @@ def test_an_error_that_tells_our_key_is_not_passed_on(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     relay.provider.status = status
-    relay.provider.parts = [b"{\"error\": \"Consumer 'api_key:AI", b"za-secret' is not valid\"}"]
+    relay.provider.parts = [b'{"error": "Consumer \'api_key:AI', b"za-secret' is not valid\"}"]
     upstream = Upstream(f"{relay.provider_url}/gemini", "x-goog-api-key", "AIza-secret")
     with serving(door(relay.graph.store, "", relay.books, providers={"gemini": upstream}).app()) as (url, _):
         answer = httpx.post(f"{url}{GENERATE}", headers=relay.headers(), json={"contents": []})
