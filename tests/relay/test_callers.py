@@ -89,6 +89,11 @@ def test_the_algorithm_is_not_the_callers_to_choose(relay: Relay, algorithm: str
     refused(relay, f"{text}.{signature}", 401, "does not hold")
 
 
+def test_a_capability_that_is_nested_too_deeply_is_none(relay: Relay) -> None:
+    deep = base64.urlsafe_b64encode(b'{"a":' + b"[" * 20_000 + b"]" * 20_000 + b"}").decode().rstrip("=")
+    assert relay.ask(headers={"x-goog-api-key": f"{deep}.e30.x"}).status_code == 401
+
+
 def test_a_key_of_another_use_vouches_for_nobody(relay: Relay, tmp_path: Path) -> None:
     seal = open_or_make(tmp_path / "seal.pem")
     with relay.graph.store.write() as connection:
