@@ -27,6 +27,7 @@ from relay.callers import Caller, Callers
 from relay.exchange import End, Exchange
 from relay.metrics import Metrics
 from relay.prices import Price, Prices
+from relay.room import ROOM, Room
 from relay.shapes import SHAPES
 from relay.shapes.shape import Shape, Wish
 from relay.shortage import told
@@ -65,6 +66,7 @@ class _Call:
     caller: Caller | None = None
     model: str = ""
     ask: Ask | None = None
+    held: int = 0
     outcome: str = ""
     status: int = 0
     nano_usd: int | None = None
@@ -84,6 +86,7 @@ class Models:
     ) -> None:
         self._callers, self._books, self._prices = callers, books, prices
         self._upstreams, self._limits, self._metrics = upstreams, limits, metrics
+        self._room = Room(max(ROOM, limits.body))
         self._under_way: dict[Exchange, str] = {}
         self._calls: set[asyncio.Task[Any]] = set()
         self._session: aiohttp.ClientSession
@@ -126,7 +129,7 @@ class Models:
             return
         target = _target(call)
         upstream = self._upstream(shape)
-        wish = shape.read(await arrival.json(self._limits.body), call.named, self._limits.output)
+        wish = shape.read(await arrival.json(self._limits.body, self._room), call.named, self._limits.output)
         call.model = wish.model
         require_model(wish, caller)
         wish.encode()
@@ -136,9 +139,9 @@ class Models:
             return
         price = self._price(shape, wish)
         ask = call.ask = ask_of(caller, shape, wish, price)
-        held = await self._held(ask, call)
-        if held < ask.most:
-            shrink(shape, wish, price, held)
+        call.held = await self._held(ask, call)
+        if call.held < ask.most:
+            shrink(shape, wish, price, call.held)
         await self._carried(call, wish, upstream, target, price)
 
     async def _carried(
@@ -170,7 +173,7 @@ class Models:
         call.nano_usd = price.cost(ended.usage) if ended.usage else None
         if call.nano_usd is not None:
             self._metrics.used(ask.owner, ask.model, call.nano_usd, tokens)
-            if call.nano_usd > ask.most:
+            if call.nano_usd > call.held:
                 log.error("a model call cost more than was thought possible", call=ask.id, nano_usd=call.nano_usd)
         spent = Spent(ask.id, call.nano_usd, tokens, price.version, datetime.now(UTC), ended.end, ended.status)
         self._books.settle(spent)

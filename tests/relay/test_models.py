@@ -72,6 +72,12 @@ def test_what_a_provider_says_of_our_key_or_of_another_address_is_not_passed_on(
     assert len(relay.provider.asked) == 1
 
 
+def test_a_header_of_the_providers_that_cannot_be_passed_back_is_told_as_no_answer(relay: Relay) -> None:
+    relay.provider.headers = {"request-id": "\u2603".encode().decode("latin-1")}
+    answer = relay.ask()
+    assert (answer.status_code, answer.json()["error"]["type"]) == (502, "api_error")
+
+
 def test_an_answer_comes_as_it_is_said_and_holds_nobody_up(relay: Relay) -> None:
     relay.provider.goes_on.clear()
     with ExitStack() as stack:

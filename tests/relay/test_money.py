@@ -381,6 +381,18 @@ def test_a_call_that_cost_more_than_was_thought_possible_is_settled_as_it_is_and
     assert "more than was thought possible" in capsys.readouterr().out
 
 
+def test_a_call_that_cost_more_than_was_held_is_told_loudly_although_it_might_have_held_more(
+    metered: Relay, purse: Purse, capsys: pytest.CaptureFixture
+) -> None:
+    purse.cap = 100 * 10**6
+    used = {"input_tokens": 10, "output_tokens": 15_000}
+    metered.provider.parts = [orjson.dumps({"usage": used})]
+    metered.provider.headers = {"content-type": "application/json"}
+    metered.ask(body={"max_tokens": 16_000})
+    assert purse.cap < 150_020_000 == purse.spent[0].nano_usd < purse.asks[0].most
+    assert "more than was thought possible" in capsys.readouterr().out
+
+
 def test_a_door_that_closes_while_a_call_waits_for_its_money_gives_it_back(metered: Relay, purse: Purse) -> None:
     purse.slow = True
     closing = door(metered.graph.store, metered.provider_url, purse)

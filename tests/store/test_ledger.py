@@ -10,8 +10,7 @@ from sqlalchemy import select
 
 from domain.ledger import CeilingKind
 from domain.raising import SetDay
-from store.budgets import set_day
-from store.budgets import left_for
+from store.budgets import left_for, set_day
 from store.database import Store
 from store.ledger import Held, Short, Void, expire, release, renew, settle
 from store.tables import reservations, usage
