@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from relay.answers import Refused
 from relay.shapes.shape import (
     LEAST_OUTPUT,
     Images,
@@ -75,18 +76,26 @@ class Messages(Shape):
                 raise unbounded(f"context_management.edits.type {edit['type']}")
         if body.get("service_tier") not in (None, "auto", "standard_only"):
             raise unbounded("service_tier")
+        named = text(body.get("model"), "model")
+        if named.startswith("claude-"):
+            # Left open, an organisation's own setting would decide.
+            body["service_tier"] = "standard_only"
         cap = tokens(body.get("max_tokens"), "max_tokens") or output
+        if _budget(body) >= cap and not self.free:
+            # Thinking that goes on between calls of tools may be allowed more than the answer as a whole.
+            raise Refused(400, f"thinking.budget_tokens has to be below max_tokens, which is {cap}")
         body["max_tokens"] = cap
         least = LEAST_OUTPUT + (_LEAST_THINKING if _budget(body) else 0)
-        wish = Wish(body, text(body.get("model"), "model"), flag(body, "stream"), cap, min(cap, least))
+        wish = Wish(body, named, flag(body, "stream"), cap, min(cap, least))
         wish.image_bytes, wish.image_tokens = images.bytes, images.tokens
         return wish
 
     def lower(self, wish: Wish, output: int) -> None:
+        budget = _budget(wish.body)
+        if budget and output < wish.output:
+            # Room for an answer is left.
+            wish.body["thinking"]["budget_tokens"] = min(budget, max(_LEAST_THINKING, output - LEAST_OUTPUT))
         wish.body["max_tokens"] = wish.output = output
-        if _budget(wish.body) >= output > LEAST_OUTPUT:
-            # Room for an answer is left, and thinking needs less room than the answer has.
-            wish.body["thinking"]["budget_tokens"] = max(_LEAST_THINKING, output - LEAST_OUTPUT)
 
     def used(self, answer: Any) -> Usage | None:
         told = answer.get("usage") if isinstance(answer, dict) else None
@@ -117,8 +126,9 @@ class CountTokens(Messages):
 
     def read(self, body: Json, model: str, output: int) -> Wish:
         wish = super().read(body, model, output)
-        # It takes the same request but for the cap.
+        # It takes the same request but for the cap and the tier.
         del wish.body["max_tokens"]
+        wish.body.pop("service_tier", None)
         return wish
 
 

@@ -9,10 +9,12 @@ from typing import Any
 
 import orjson
 import pytest
+from starlette.datastructures import Headers
 
 from relay.answers import Refused
 from relay.shapes import SHAPES
 from relay.shapes.shape import LEAST_OUTPUT, Shape, Wish
+from relay.upstreams import Upstream
 
 RECORDED = sorted((Path(__file__).parent / "recorded").glob("*.json"))
 IMAGE = "iVBORw0KGgo="
@@ -64,11 +66,11 @@ def test_what_the_real_clis_send_is_let_through_as_it_is(file: Path) -> None:
     added: dict[str, Any] = {
         "openai.responses": {"max_output_tokens": 16_384, "service_tier": "default", "store": False},
         "openai.chat": {},
-        "anthropic.messages": {},
+        "anthropic.messages": {"service_tier": "standard_only"} if body["model"].startswith("claude-") else {},
     }[shape.endpoint]
-    expected = (
-        {**added, **body} if body["model"].startswith("gpt-") or not added else {"max_output_tokens": 16_384} | body
-    )
+    if body["model"] == "rehearsal":
+        added.pop("service_tier", None)
+    expected = {**added, **body}
     assert orjson.loads(wish.encoded) == expected
     assert wish.model == body["model"]
     assert wish.stream
@@ -233,24 +235,52 @@ def caps(wish: Wish) -> list[int]:
     return [place[name] for place in places for name in names if name in place]
 
 
-def test_a_cap_keeps_the_name_that_it_came_by() -> None:
+def test_a_cap_has_the_name_that_whoever_answers_knows() -> None:
     for name in ("max_tokens", "max_completion_tokens"):
         wish = read("openai.chat", more("openai.chat", model="gpt-5.5", **{name: 3_000}))
         SHAPE["openai.chat"].lower(wish, 2_000)
         assert {key: value for key, value in wish.body.items() if key.startswith("max")} == {name: 2_000}
     assert "max_completion_tokens" in read("openai.chat", more("openai.chat", model="gpt-5.5")).body
-    assert "max_tokens" in read("openai.chat", more("openai.chat", model="qwen3")).body
+    for model in ("qwen3", "gpt-oss-120b"):
+        for name in ("max_tokens", "max_completion_tokens"):
+            body = read("openai.chat", more("openai.chat", model=model, **{name: 3_000})).body
+            assert {key: value for key, value in body.items() if key.startswith("max")} == {"max_tokens": 3_000}
+        assert "max_tokens" in read("openai.chat", more("openai.chat", model=model)).body
 
 
 @pytest.mark.parametrize(
-    ("budget", "cap", "kept"), [(16_383, 4_096, 3_072), (2_000, 4_096, 2_000), (1_024, 2_048, 1_024)]
+    ("budget", "cap", "kept"),
+    [(16_383, 8_096, 4_000), (2_000, 8_096, 2_000), (8_000, 5_120, 1_024), (16_383, 16_384, 16_383)],
 )
-def test_thinking_gets_less_room_than_the_answer_that_it_is_for(budget: int, cap: int, kept: int) -> None:
+def test_thinking_that_is_cut_leaves_room_for_an_answer(budget: int, cap: int, kept: int) -> None:
     thinking = {"type": "enabled", "budget_tokens": budget}
     wish = read("anthropic.messages", more("anthropic.messages", max_tokens=16_384, thinking=thinking))
-    assert wish.least == 2 * LEAST_OUTPUT
+    assert wish.least == LEAST_OUTPUT + 1_024
     SHAPE["anthropic.messages"].lower(wish, cap)
     assert (wish.body["max_tokens"], wish.body["thinking"]["budget_tokens"]) == (cap, kept)
+
+
+def test_thinking_above_the_cap_is_refused_where_it_costs_something() -> None:
+    body = more("anthropic.messages", max_tokens=1_024, thinking={"type": "enabled", "budget_tokens": 150_000})
+    with pytest.raises(Refused, match="below max_tokens"):
+        read("anthropic.messages", body)
+    del body["max_tokens"]
+    assert "max_tokens" not in read("anthropic.count_tokens", body).body
+
+
+@pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.stem)
+def test_the_trials_that_the_real_clis_take_part_in_are_let_through_and_no_others(file: Path) -> None:
+    told = json.loads(file.read_text())["headers"].get("anthropic-beta", "")
+    for betas in (told, f"{told}, task-budgets-2026-03-13" if told else "task-budgets-2026-03-13"):
+        passed = Upstream("https://x").headers(Headers({"anthropic-beta": betas}), "a-run")
+        assert passed.get("anthropic-beta", "") == told
+
+
+@pytest.mark.parametrize("model", ["gpt-4o-search-preview", "gpt-5-search-api", "o3-deep-research"])
+def test_models_that_search_by_themselves_are_refused(model: str) -> None:
+    for endpoint in ("openai.chat", "openai.responses"):
+        with pytest.raises(Refused, match="searches by itself"):
+            read(endpoint, more(endpoint, model=model))
 
 
 def test_geminis_thinking_is_not_cut() -> None:
@@ -283,7 +313,12 @@ def test_nothing_is_left_at_the_provider_that_a_later_call_could_refer_to() -> N
 def test_the_prices_that_are_listed_are_asked_for() -> None:
     for endpoint in ("openai.chat", "openai.responses"):
         assert read(endpoint, more(endpoint, model="gpt-5.5", service_tier="auto")).body["service_tier"] == "default"
-        assert "service_tier" not in read(endpoint, more(endpoint, model="qwen3")).body
+        for model in ("qwen3", "gpt-oss-120b"):
+            assert "service_tier" not in read(endpoint, more(endpoint, model=model)).body
+    for tier in (None, "auto"):
+        asked = more("anthropic.messages", model="claude-sonnet-4-6", service_tier=tier)
+        assert read("anthropic.messages", asked).body["service_tier"] == "standard_only"
+        assert "service_tier" not in read("anthropic.count_tokens", asked).body
 
 
 def test_a_stream_of_chunks_is_made_to_tell_its_usage() -> None:
