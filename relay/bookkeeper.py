@@ -69,6 +69,10 @@ class Bookkeeper:
         self._deadline = float("inf")
         self._thread = threading.Thread(target=self._serve, name="bookkeeper", daemon=True)
 
+    @property
+    def at_work(self) -> bool:
+        return self._thread.is_alive()
+
     def start(self) -> None:
         self._thread.start()
 

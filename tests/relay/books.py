@@ -23,6 +23,7 @@ class Purse:
     released: list[str] = field(default_factory=list)
     renewed: list[str] = field(default_factory=list)
     total: int = 0
+    at_work: bool = True
     slow: bool = False
 
     @property
