@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,20 @@ from starlette.datastructures import Headers
 
 from relay.answers import Refused
 from relay.shapes import SHAPES
+from relay.shapes.images import sides
 from relay.shapes.shape import LEAST_OUTPUT, Shape, Wish
 from relay.upstreams import Upstream
 
 RECORDED = sorted((Path(__file__).parent / "recorded").glob("*.json"))
-IMAGE = "iVBORw0KGgo="
+
+
+def png(width: int, height: int) -> str:
+    """The head of one, which is all that is looked at."""
+    size = width.to_bytes(4, "big") + height.to_bytes(4, "big")
+    return b64encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + size).decode()
+
+
+IMAGE = png(640, 480)
 DATA = f"data:image/png;base64,{IMAGE}"
 TOOL = {"name": "t", "input_schema": {"type": "object"}}
 FUNCTION = {"type": "function", "name": "t", "parameters": {}}
@@ -155,6 +165,9 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         ({"fileData": {"fileUri": "x"}}, "fileData"), ({"file_data": {}}, "file_data"),
         ({"inlineData": {"mimeType": "audio/wav", "data": "x"}}, "inlineData"),
         ({"inlineData": {"mimeType": "application/pdf", "data": "x"}}, "inlineData"),
+        ({"inlineData": {"mimeType": "image/png", "data": png(768, 40_000)}}, "768 by 40000"),
+        ({"inlineData": {"mimeType": "image/png", "data": png(0, 1)}}, "no PNG"),
+        ({"inlineData": {"mimeType": "image/heic", "data": "AAAAGGZ0eXBoZWlj"}}, "no PNG"),
         ({"executableCode": {}}, "executableCode"),
         ({"functionResponse": {"name": "f", "response": {}, "parts": [{"fileData": {}}]}}, "parts"),
     )),
@@ -217,6 +230,37 @@ def test_an_inline_image_counts_for_what_a_model_makes_of_it_at_most(endpoint: s
     assert 5_000 <= one.content - none.content <= two.content - one.content < 21_000
     heavy = json.loads(json.dumps(image).replace(IMAGE, IMAGE * 10_000))
     assert read(endpoint, said(endpoint, heavy)).content == one.content
+
+
+FORMS = {
+    "png": b64decode(png(300, 200)),
+    "gif": b"GIF89a" + (300).to_bytes(2, "little") + (200).to_bytes(2, "little"),
+    "jpeg": b"\xff\xd8\xff\xe0\x00\x04ab\xff\xc4\x00\x03c\xff\xc2\x00\x0b\x08\x00\xc8\x01\x2c\x03",
+    "webp": b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a\x2c\x01\xc8\x00",
+    "webp without loss": b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f" + (299 | 199 << 14).to_bytes(4, "little") + b"\0" * 5,
+    "webp in parts": b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0\x2b\x01\0\xc7\0\0",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_size_of_an_image_is_read_from_its_head(form: str) -> None:
+    assert sides(b64encode(FORMS[form] + b"\0" * 300).decode()) == (300, 200)
+    for end in range(len(FORMS[form])):
+        assert sides(b64encode(FORMS[form][:end]).decode()) in (None, (300, 200))
+    assert sides("!" + b64encode(FORMS[form]).decode()) is None
+
+
+def test_a_tool_that_is_referred_to_counts_each_time() -> None:
+    tools = [{**TOOL, "name": "small"}, {**TOOL, "name": "large", "description": "x" * 10_000, "defer_loading": True}]
+    result = {"type": "tool_result", "tool_use_id": "t", "content": []}
+    none = read("anthropic.messages", {**said("anthropic.messages", result), "tools": tools})
+    for name in ("large", "unknown"):
+        result["content"] = [{"type": "tool_reference", "tool_name": name}] * 40
+        many = read("anthropic.messages", {**said("anthropic.messages", result), "tools": tools})
+        assert many.content - none.content > 40 * 10_000
+    result["content"] = [{"type": "tool_reference", "tool_name": "small"}] * 40
+    few = read("anthropic.messages", {**said("anthropic.messages", result), "tools": tools})
+    assert few.content - none.content < 10_000
 
 
 @pytest.mark.parametrize("endpoint", LEAST)
