@@ -105,6 +105,9 @@ class Models:
             await _say_no(call, refused)
         except Gone:
             call.outcome = "left"
+        except asyncio.CancelledError:
+            call.outcome = call.outcome or "cancelled"
+            raise
         except Unavailable as error:
             log.warning("the store is away", error=str(error))
             await _say_no(call, Refused(503, "the store did not answer; try again"))

@@ -1,5 +1,5 @@
 """The proof of the ledger: every sum is that of its reservations, every cap that of its fact, every cost that of its
-usage.
+usage. A run's cap is its capability's, which is not kept, so that one has nothing to be proven by.
 
 A plan's ceilings are proven with its chain, and an owner's days with the owner's.
 """

@@ -403,3 +403,4 @@ def test_a_door_that_closes_while_a_call_waits_for_its_money_gives_it_back(meter
         until(lambda: purse.released)
         assert isinstance(call.exception(), httpx.HTTPError) or call.result().status_code == 500
     assert (purse.released, purse.held, metered.provider.asked) == ([purse.asks[0].id], {}, [])
+    assert 'outcome="cancelled"} 1' in closing.metrics.text()

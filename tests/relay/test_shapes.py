@@ -76,7 +76,7 @@ def test_what_the_real_clis_send_is_let_through_as_it_is(file: Path) -> None:
     added: dict[str, Any] = {
         "openai.responses": {"max_output_tokens": 16_384, "service_tier": "default", "store": False},
         "openai.chat": {},
-        "anthropic.messages": {"service_tier": "standard_only"} if body["model"].startswith("claude-") else {},
+        "anthropic.messages": {"service_tier": "standard_only"},
     }[shape.endpoint]
     if body["model"] == "rehearsal":
         added.pop("service_tier", None)
@@ -252,7 +252,7 @@ def test_the_size_of_an_image_is_read_from_its_head(form: str) -> None:
 
 def test_a_tool_that_is_referred_to_counts_each_time() -> None:
     tools = [{**TOOL, "name": "small"}, {**TOOL, "name": "large", "description": "x" * 10_000, "defer_loading": True}]
-    result = {"type": "tool_result", "tool_use_id": "t", "content": []}
+    result: dict[str, Any] = {"type": "tool_result", "tool_use_id": "t", "content": []}
     none = read("anthropic.messages", {**said("anthropic.messages", result), "tools": tools})
     for name in ("large", "unknown"):
         result["content"] = [{"type": "tool_reference", "tool_name": name}] * 40
