@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable, Coroutine, Iterator
@@ -31,7 +32,8 @@ def serve_as(
     serve: Callable[[T], Coroutine[Any, Any, None]],
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> int:
-    """Run the door of this name until it is told to stop; its exit code."""
+    """Run the door of this name until it is told to stop; its exit code, which is 0 after SIGTERM."""
+    before = signal.signal(signal.SIGTERM, _stop)
     try:
         settings = told.read(kind)
         configure()
@@ -40,7 +42,22 @@ def serve_as(
             runner.run(serve(settings))
     except (WatchbillError, OSError) as error:
         return cannot_serve(door, error)
+    except _Stopped:
+        return 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
     return 0
+
+
+class _Stopped(SystemExit):
+    """SIGTERM came. It goes through every `finally` on its way out."""
+
+
+def _stop(*_: object) -> NoReturn:
+    # Uvicorn raises the signal that ended it once more when it is done, and by default that ends the process
+    # before anything of the door's is closed. What closes then is not to be cut short by a second one.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise _Stopped(0)
 
 
 def cannot_serve(door: str, error: WatchbillError | OSError) -> int:

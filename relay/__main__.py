@@ -21,7 +21,7 @@ from store.database import open_store
 
 async def serve(settings: RelaySettings) -> None:
     prices = Prices(own_prices(settings.prices) if settings.prices else None)
-    limits = Limits(settings.relay_models_limit, settings.relay_output)
+    limits = Limits(settings.relay_models_limit, settings.relay_output, settings.relay_patience)
     upstreams = settings.upstreams
     store = open_store(settings.store)
     books = Bookkeeper(store)

@@ -71,6 +71,8 @@ class Door:
 
         async def ready(_: Request) -> Response:
             await graph.read(lambda connection: connection.execute(text("SELECT 1")))
+            if not self.books.at_work:
+                raise Refused(503, "nobody keeps the ledger any more; start this relay anew")
             return JSONResponse({"status": "ready"})
 
         app = Starlette(

@@ -37,7 +37,10 @@ LONGEST_PAUSE = 2.0
 """Seconds between two tries to reach a store that does not answer, at the most."""
 
 KEEP_TRYING = 600.0
-"""Seconds after which what cannot be written is given up: its lease has run out by then, and it counts as spent."""
+"""Seconds after which releases and renewals that cannot be written are given up: the lease has run out by then.
+
+What a call came to is never given up, since it corrects that however late it comes.
+"""
 
 FLUSH = 15.0
 """Seconds that closing may take to write down what is left."""
@@ -62,9 +65,13 @@ class Bookkeeper:
         self._shared = store.url.startswith("sqlite")
         self._waiting: deque[_Job] = deque()
         self._turn = threading.Condition()
-        self._closing = False
+        self._closing = self._ended = False
         self._deadline = float("inf")
         self._thread = threading.Thread(target=self._serve, name="bookkeeper", daemon=True)
+
+    @property
+    def at_work(self) -> bool:
+        return self._thread.is_alive()
 
     def start(self) -> None:
         self._thread.start()
@@ -109,27 +116,40 @@ class Bookkeeper:
         with self._turn:
             if self._closing and isinstance(job.entry, Ask):
                 raise Unavailable("this relay is closing; try again")
-            self._waiting.append(job)
-            self._turn.notify()
+            if not self._ended:
+                self._waiting.append(job)
+                self._turn.notify()
+                return
+        _lose(job, "the relay has ended")
 
     def _serve(self) -> None:
         pause = 0.0
         while (jobs := self._next()) is not None:
             try:
-                answers = self._enter(jobs)
-            except Unavailable as error:
+                self._write(jobs)
+            except Unavailable:
                 pause = min(LONGEST_PAUSE, max(0.05, pause * 2))
-                self._later(jobs, error)
                 self._rest(pause)
-            except Exception as error:  # noqa: BLE001 - whatever one entry is wrong about holds up no other
-                self._singly(jobs, error)
             else:
                 pause = 0.0
-                _tell(jobs, answers)
                 if self._shared and self._waiting:
                     time.sleep(YIELD)
+        with self._turn:
+            self._ended = True
         for job in self._waiting:
             _lose(job, "the relay has ended")
+
+    def _write(self, jobs: Sequence[_Job]) -> None:
+        """Enter them together. Raises Unavailable where the store is away; what is to be tried again waits then."""
+        try:
+            answers = self._enter(jobs)
+        except Unavailable as error:
+            self._later(jobs, error)
+            raise
+        except Exception:  # noqa: BLE001 - whatever one entry is wrong about holds up no other
+            self._singly(jobs)
+        else:
+            _tell(jobs, answers)
 
     def _next(self) -> list[_Job] | None:
         """The next jobs in the order in which they came; None when there is nothing left to do, or no time for it."""
@@ -145,7 +165,10 @@ class Bookkeeper:
             return enter(connection, [job.entry for job in jobs], self._name)
 
     def _later(self, jobs: Sequence[_Job], error: Unavailable) -> None:
-        """Try again what nobody waits for, before all that came after it. Asks are refused, and hold nothing."""
+        """Try again what nobody waits for, before all that came after it. Asks are refused, and hold nothing.
+
+        So are all that wait behind them: they would only be told the same later.
+        """
         log.warning("the ledger cannot be written", entries=len(jobs), error=str(error))
         now = time.monotonic()
         again: list[_Job] = []
@@ -154,12 +177,15 @@ class Bookkeeper:
                 # The commit may have arrived although its answer did not.
                 again.append(_Job(Release(job.entry.id, datetime.now(UTC)), now))
                 _fail(job, error)
-            elif now - job.since > KEEP_TRYING:
+            elif now - job.since > KEEP_TRYING and not isinstance(job.entry, Spent):
                 _lose(job, str(error))
             else:
                 again.append(job)
         with self._turn:
-            self._waiting.extendleft(reversed(again))
+            asks = [job for job in self._waiting if isinstance(job.entry, Ask)]
+            self._waiting = deque([*again, *(job for job in self._waiting if not isinstance(job.entry, Ask))])
+        for job in asks:
+            _fail(job, error)
 
     def _rest(self, seconds: float) -> None:
         """Let the store come to itself. Closing does not wait for that."""
@@ -168,19 +194,17 @@ class Bookkeeper:
         if self._closing:
             time.sleep(min(seconds, 0.1))
 
-    def _singly(self, jobs: Sequence[_Job], error: Exception) -> None:
+    def _singly(self, jobs: Sequence[_Job]) -> None:
         """Enter each by itself, so that one which cannot be true keeps none of the others from it."""
-        if len(jobs) == 1:
-            _fail(jobs[0], error)
-            _lose(jobs[0], repr(error))
-            return
-        for job in jobs:
+        for n, job in enumerate(jobs):
             try:
                 answers = self._enter([job])
             except Unavailable as away:
-                self._later([job], away)
+                self._later(jobs[n:], away)
+                raise
             except Exception as wrong:  # noqa: BLE001 - see above
-                self._singly([job], wrong)
+                _fail(job, wrong)
+                _lose(job, repr(wrong))
             else:
                 _tell([job], answers)
 

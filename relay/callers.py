@@ -137,5 +137,5 @@ def _bearer(headers: Headers) -> str:
 def _kid(token: str) -> str:
     try:
         return str(get_unverified_header(token).get("kid"))
-    except InvalidTokenError:
+    except (InvalidTokenError, RecursionError):
         return ""

@@ -29,6 +29,8 @@ SILENCE_SECONDS = 300.0
 """How long it may say nothing in the middle of one."""
 STALL_SECONDS = 120.0
 """How long a caller may take in nothing of what it is told before it counts as gone."""
+LONGEST_ERROR = 1 << 20
+"""Bytes of an error of a provider's: it is read as a whole before it is passed back."""
 DRAIN_SECONDS = 120.0
 DRAIN_BYTES = 16 << 20
 """How much longer, and how much more, is read for a caller that is gone."""
@@ -75,14 +77,14 @@ class Exchange:
 
         Raises Refused where the caller can still be answered otherwise.
         """
-        watch = asyncio.ensure_future(self._arrival.receive())
-        watch.add_done_callback(self._left)
+        leaving = self._arrival.leaving()
+        leaving.add_done_callback(self._left)
         headers = upstream.headers(self._arrival.headers, run)
         url = f"{upstream.url}/{target}"
         try:
             async with session.post(url, data=self._wish.encoded, headers=headers, allow_redirects=False) as answer:
                 self.ended.status = answer.status
-                await self._pass_back(answer)
+                await (self._pass_back(answer) if answer.status < 300 else self._refuse(answer, upstream))
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             # No connection, so nothing was asked. One that breaks later may have carried it there.
             self.ended.end = End.UNREACHED
@@ -95,8 +97,7 @@ class Exchange:
             self._go_on()
             self._broken(error)
         finally:
-            watch.remove_done_callback(self._left)
-            watch.cancel()
+            leaving.remove_done_callback(self._left)
             if self._draining is not None:
                 self._draining.cancel()
 
@@ -111,11 +112,7 @@ class Exchange:
             self._give_up()
 
     async def _pass_back(self, answer: aiohttp.ClientResponse) -> None:
-        if answer.headers.get("content-encoding", "identity") != "identity":
-            raise ValueError("the answer is compressed although it was asked not to be")
-        if answer.status == 401 or 300 <= answer.status < 400:
-            self.ended.end = End.REFUSED
-            raise _misled(answer)
+        _require_plain(answer)
         streamed = answer.content_type == "text/event-stream"
         meter = Meter(self._shape, self._wish, streamed=streamed)
         headers = passed_back(answer)
@@ -128,8 +125,31 @@ class Exchange:
             self.ended.usage = meter.used(whole=False)
             raise
         self.ended.usage = meter.used(whole=True)
-        self.ended.end = End.REFUSED if answer.status >= 400 else End.HUNG_UP if self._gone else End.WHOLE
+        self.ended.end = End.HUNG_UP if self._gone else End.WHOLE
         self._rest += meter.rest()
+
+    async def _refuse(self, answer: aiohttp.ClientResponse, upstream: Upstream) -> None:
+        """Pass an error back, unless it is about our key: what providers say of that may hold the key itself."""
+        if answer.status in (401, 403) or answer.status < 400:
+            self.ended.end = End.REFUSED
+            raise _misled(answer)
+        _require_plain(answer)
+        meter = Meter(self._shape, self._wish, streamed=answer.content_type == "text/event-stream")
+        self._wait(SILENCE_SECONDS)
+        body = bytearray()
+        async for piece in answer.content.iter_any():
+            body += piece
+            if len(body) > LONGEST_ERROR:
+                raise ValueError("the provider's error is too long to be read")
+            meter.look(piece)
+            self._wait(SILENCE_SECONDS)
+        self.ended.usage, self.ended.end = meter.used(whole=True), End.REFUSED
+        if upstream.is_told_in(body):
+            log.error("the model provider told our key in an error", status=answer.status)
+            raise Refused(502, f"the model provider answered with an error {answer.status} about this relay's key")
+        headers = {**passed_back(answer), "content-length": str(len(body))}
+        await self._say(self._arrival.head(answer.status, headers))
+        self._rest = bytes(body)
 
     async def _pump(self, answer: aiohttp.ClientResponse, meter: Meter, *, streamed: bool) -> None:
         """Piece for piece: nothing is read from the provider while the caller has not taken in what there was.
@@ -192,9 +212,14 @@ class Exchange:
             raise Refused(502, "the model provider did not answer") from error
 
 
+def _require_plain(answer: aiohttp.ClientResponse) -> None:
+    if answer.headers.get("content-encoding", "identity") != "identity":
+        raise ValueError("the answer is compressed although it was asked not to be")
+
+
 def _misled(answer: aiohttp.ClientResponse) -> Refused:
     """What a provider says about our key, or about another address, is not the caller's to read."""
-    if answer.status == 401:
-        log.error("the model provider does not take our key", url=str(answer.url.origin()))
-        return Refused(403, "the model provider does not take this relay's key; see its log")
+    if answer.status in (401, 403):
+        log.error("the model provider does not take our key", url=str(answer.url.origin()), status=answer.status)
+        return Refused(403, "the model provider does not take this relay's key, or not for this model; see its log")
     return Refused(502, "the model provider leads elsewhere, and the relay does not follow")

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import aiohttp
 import structlog
@@ -26,23 +27,32 @@ from relay.callers import Caller, Callers
 from relay.exchange import End, Exchange
 from relay.metrics import Metrics
 from relay.prices import Price, Prices
+from relay.room import ROOM, Room
 from relay.shapes import SHAPES
 from relay.shapes.shape import Shape, Wish
 from relay.shortage import told
 from relay.upstreams import Upstream, session
+from relay.waiting import Gone, admitted, unless_gone
 from store.ledger import Ask, Held, Short, Spent, Void
 
 log = structlog.get_logger("relay")
+
+CANCELLED_SECONDS = 5.0
+"""How long calls that a closing door has broken off may take to end."""
 
 RENEWED_EVERY = LEASE.total_seconds() / 3
 
 
 @dataclass(frozen=True)
 class Limits:
-    """`body` is the bytes of the largest request, `output` the tokens of an answer whose request names no cap."""
+    """`body` is the bytes of the largest request, `output` the tokens of an answer whose request names no cap.
+
+    `patience` is the seconds for which a call waits for money that is held for others.
+    """
 
     body: int
     output: int = 16_384
+    patience: float = 0
 
 
 @dataclass
@@ -56,6 +66,7 @@ class _Call:
     caller: Caller | None = None
     model: str = ""
     ask: Ask | None = None
+    held: int = 0
     outcome: str = ""
     status: int = 0
     nano_usd: int | None = None
@@ -75,18 +86,28 @@ class Models:
     ) -> None:
         self._callers, self._books, self._prices = callers, books, prices
         self._upstreams, self._limits, self._metrics = upstreams, limits, metrics
+        self._room = Room(max(ROOM, limits.body))
         self._under_way: dict[Exchange, str] = {}
+        self._calls: set[asyncio.Task[Any]] = set()
         self._session: aiohttp.ClientSession
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         arrival = Arrival(scope, receive, send)
         shape, named = _shape_of(arrival.path)
         call = _Call(arrival, shape, named, time.monotonic())
+        task = asyncio.current_task()
+        assert task is not None
+        self._calls.add(task)
         self._metrics.under_way += 1
         try:
             await self._think(call)
         except Refused as refused:
             await _say_no(call, refused)
+        except Gone:
+            call.outcome = "left"
+        except asyncio.CancelledError:
+            call.outcome = call.outcome or "cancelled"
+            raise
         except Unavailable as error:
             log.warning("the store is away", error=str(error))
             await _say_no(call, Refused(503, "the store did not answer; try again"))
@@ -96,6 +117,8 @@ class Models:
                 raise
             await _say_no(call, Refused(500, "the relay failed at this; its log says why"))
         finally:
+            arrival.close()
+            self._calls.discard(task)
             self._metrics.under_way -= 1
             self._note(call)
 
@@ -109,7 +132,7 @@ class Models:
             return
         target = _target(call)
         upstream = self._upstream(shape)
-        wish = shape.read(await arrival.json(self._limits.body), call.named, self._limits.output)
+        wish = shape.read(await arrival.json(self._limits.body, self._room), call.named, self._limits.output)
         call.model = wish.model
         require_model(wish, caller)
         wish.encode()
@@ -119,9 +142,9 @@ class Models:
             return
         price = self._price(shape, wish)
         ask = call.ask = ask_of(caller, shape, wish, price)
-        held = await self._held(ask, call)
-        if held < ask.most:
-            shrink(shape, wish, price, held)
+        call.held = await self._held(ask, call)
+        if call.held < ask.most:
+            shrink(shape, wish, price, call.held)
         await self._carried(call, wish, upstream, target, price)
 
     async def _carried(
@@ -153,7 +176,7 @@ class Models:
         call.nano_usd = price.cost(ended.usage) if ended.usage else None
         if call.nano_usd is not None:
             self._metrics.used(ask.owner, ask.model, call.nano_usd, tokens)
-            if call.nano_usd > ask.most:
+            if call.nano_usd > call.held:
                 log.error("a model call cost more than was thought possible", call=ask.id, nano_usd=call.nano_usd)
         spent = Spent(ask.id, call.nano_usd, tokens, price.version, datetime.now(UTC), ended.end, ended.status)
         self._books.settle(spent)
@@ -183,12 +206,8 @@ class Models:
 
     async def _held(self, ask: Ask, call: _Call) -> int:
         """The nano-dollars that are set aside for it. Raises Refused where there are too few, or none at all."""
-        try:
-            answer = await self._books.admit(ask)
-        except asyncio.CancelledError:
-            # Whether it was admitted nobody waits to hear; nothing of it will reach the provider.
-            self._books.release(ask.id)
-            raise
+        with unless_gone(call.arrival):
+            answer = await admitted(self._books, ask, self._limits.patience)
         match answer:
             case Held(nano_usd=nano_usd):
                 return nano_usd
@@ -225,6 +244,9 @@ class Models:
             try:
                 yield
             finally:
+                if self._calls:
+                    # The server has cancelled them, and does not wait until they have told what they came to.
+                    await asyncio.wait(self._calls, timeout=CANCELLED_SECONDS)
                 watching.cancel()
 
     async def _watch(self) -> None:

@@ -37,6 +37,8 @@ class RelaySettings(DoorSettings):
     """Tokens of the longest answer to a model call that names no cap itself."""
     relay_metrics: HostPort = ""
     """`host:port` to serve Prometheus metrics on."""
+    relay_patience: int = Field(60, ge=0)
+    """Seconds for which a call waits for money that is held for others; 0 refuses it at once."""
     relay_drain: int = Field(60, ge=0)
     """Seconds that streams may go on for after the door was told to stop."""
 

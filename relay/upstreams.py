@@ -19,8 +19,18 @@ PROVIDERS: Mapping[str, tuple[str, str, str]] = {
 """Each provider's own address, and the header and the prefix that its key is sent with."""
 
 # The run's capability is for us alone: what a provider is shown is put in its place.
-_PASSED_ON = ("accept", "anthropic-beta", "anthropic-version", "openai-beta", "user-agent")
+_PASSED_ON = ("accept", "anthropic-version", "openai-beta", "user-agent")
 _PASSED_BACK = ("content-type", "request-id", "retry-after", "x-request-id", "x-should-retry")
+
+_BETAS = frozenset(
+    {
+        "claude-code-20250219", "context-1m-2025-08-07", "context-management-2025-06-27", "effort-2025-11-24",
+        "extended-cache-ttl-2025-04-11", "fine-grained-tool-streaming-2025-05-14", "interleaved-thinking-2025-05-14",
+        "mid-conversation-tool-changes-2026-07-01", "per-turn-control-2026-07-01", "prompt-caching-2024-07-31",
+        "structured-outputs-2025-11-13", "thinking-display-updates-2026-08-18", "thinking-token-count-2026-05-13",
+    }
+)  # fmt: skip
+"""What of Anthropic's trials changes no bound. Others are left out: a client asks for more of them than it needs."""
 
 CONNECT_SECONDS = 10.0
 _IDLE_SECONDS = 15.0
@@ -44,12 +54,25 @@ class Upstream:
     def headers(self, told: Headers, run: str) -> dict[str, str]:
         """What it is sent with: nothing of the caller's but what is listed, and never compressed in answer."""
         passed = {name: told[name] for name in _PASSED_ON if name in told}
+        if betas := _betas(told):
+            passed["anthropic-beta"] = betas
         passed |= {"content-type": "application/json", "accept-encoding": "identity"}
         if self.tells_runs:
             passed["authorization"] = f"Bearer {run}"
         elif self.key:
             passed[self.header] = self.key
         return passed
+
+    def is_told_in(self, body: bytes | bytearray) -> bool:
+        """Whether something holds the key."""
+        secret = self.key.rpartition(" ")[2].encode()
+        return bool(secret) and secret in body
+
+
+def _betas(told: Headers) -> str:
+    """Those that were told and are let through, as they are sent."""
+    named = (name.strip() for each in told.getlist("anthropic-beta") for name in each.split(","))
+    return ",".join(name for name in named if name in _BETAS)
 
 
 def passed_back(answer: aiohttp.ClientResponse) -> dict[str, str]:

@@ -59,7 +59,10 @@ def used_by(connection: Connection, owner: str, plan: str, task: str, at: dateti
 
 
 def left_for(connection: Connection, plan: str, task: str) -> int | None:
-    """What a task's budget and its plan's leave, whichever is less; None where neither is bounded."""
+    """What a task's budget and its plan's leave, whichever is less; None where neither is bounded.
+
+    What is held is left: most of it comes back, and a run's cap is said once, for good.
+    """
     query = (
         select(tasks.c.budget_nano_usd.label("task"), plans.c.budget_nano_usd.label("plan"))
         .join(plans, plans.c.id == tasks.c.plan_id)
@@ -67,11 +70,9 @@ def left_for(connection: Connection, plan: str, task: str) -> int | None:
     )
     caps = connection.execute(query).one()
     wanted = {ceiling_id(CeilingKind.TASK, task): caps.task, ceiling_id(CeilingKind.PLAN, plan): caps.plan}
-    rows = connection.execute(
-        select(ceilings.c.id, ceilings.c.held, ceilings.c.settled).where(ceilings.c.id.in_(wanted))
-    )
-    used = {row.id: row.held + row.settled for row in rows}
-    left = [cap - used.get(id, 0) for id, cap in wanted.items() if cap is not None]
+    rows = connection.execute(select(ceilings.c.id, ceilings.c.settled).where(ceilings.c.id.in_(wanted)))
+    spent = {row.id: row.settled for row in rows}
+    left = [cap - spent.get(id, 0) for id, cap in wanted.items() if cap is not None]
     return max(0, min(left)) if left else None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from domain.ledger import CeilingKind
@@ -49,12 +49,16 @@ class Held:
 
 @dataclass(frozen=True)
 class Short:
-    """The first ceiling in the order of their locks that has less left than the call costs at the least."""
+    """The first ceiling in the order of their locks that has less left than the call costs at the least.
+
+    `passing`: everywhere is enough that was not spent, so it may be there again once other calls are over.
+    """
 
     ceiling: CeilingKind
     subject: str
     cap: int
     left: int
+    passing: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)

@@ -182,7 +182,8 @@ class _Book:
             if left is None:
                 continue
             if left < ask.least:
-                return Short(ceiling.kind, ceiling.subject, cap or 0, max(0, left))
+                passing = all(_unspent(each, ask) >= ask.least for each in chain)
+                return Short(ceiling.kind, ceiling.subject, cap or 0, max(0, left), passing)
             amount = min(amount, left)
         self._hold(ask, amount, chain)
         return Held(ask.id, amount)
@@ -244,6 +245,12 @@ class _Book:
             held.lease_until = until
             self._changed[held.id] = held
         return True
+
+
+def _unspent(ceiling: Ceiling, ask: Ask) -> int:
+    """What would be left of it if nothing were held; as much as is asked for where it has no cap."""
+    _, left = _room(ceiling, ask)
+    return ask.most if left is None else left + ceiling.held
 
 
 def _room(ceiling: Ceiling, ask: Ask) -> tuple[int | None, int | None]:

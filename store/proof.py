@@ -1,5 +1,5 @@
 """The proof of the ledger: every sum is that of its reservations, every cap that of its fact, every cost that of its
-usage.
+usage. A run's cap is its capability's, which is not kept, so that one has nothing to be proven by.
 
 A plan's ceilings are proven with its chain, and an owner's days with the owner's.
 """
@@ -100,7 +100,14 @@ def _caps(connection: Connection, plan: str) -> Iterator[Flaw]:
 def _reservations(connection: Connection, plan: str) -> Iterator[Flaw]:
     """Each reservation is of its own run's ceilings, and cost what its state and its usage say."""
     query = (
-        select(reservations, runs.c.task_id, runs.c.plan_id, tasks.c.owner, usage.c.nano_usd, usage.c.run_id)
+        select(
+            reservations,
+            runs.c.task_id,
+            runs.c.plan_id,
+            tasks.c.owner,
+            usage.c.nano_usd,
+            usage.c.run_id.label("used_by"),
+        )
         .select_from(
             reservations.join(runs, runs.c.id == reservations.c.run_id)
             .join(tasks, tasks.c.id == runs.c.task_id)
@@ -124,6 +131,8 @@ def _reservations(connection: Connection, plan: str) -> Iterator[Flaw]:
             yield Flaw(
                 f"reservation {id} is taken from {row.day_ceiling}, which is not {row.owner}'s", id, "day_ceiling"
             )
+        if row.used_by not in (None, row.run_id):
+            yield Flaw(f"usage {id} is of run {row.used_by}, but its reservation is of {row.run_id}", id, "run_id")
         due = {
             ReservationState.HELD: 0,
             ReservationState.RELEASED: 0,

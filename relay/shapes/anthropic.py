@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
+from relay.answers import Refused
 from relay.shapes.shape import (
     LEAST_OUTPUT,
     Images,
@@ -34,9 +37,7 @@ _MESSAGE = frozenset({"role", "content", "output_config"})
 _TOOLS = ("custom", "bash_", "text_editor_", "memory_")
 """Tools that the caller itself runs; all others run at the provider, and cost what they cost."""
 
-_INLINE = frozenset(
-    {"text", "thinking", "redacted_thinking", "tool_use", "tool_reference", "tool_removal", "search_result"}
-)
+_INLINE = frozenset({"text", "thinking", "redacted_thinking", "tool_use", "tool_removal", "search_result"})
 _NESTED = frozenset({"tool_result", "document"})
 _IMAGE_TOKENS = 5_000
 """No model of theirs takes an image for more (4,784 tokens at the highest resolution)."""
@@ -63,30 +64,39 @@ class Messages(Shape):
 
     def read(self, body: Json, model: str, output: int) -> Wish:
         only(body, _FIELDS)
-        images = Images(_IMAGE_TOKENS)
+        images = _Seen(_IMAGE_TOKENS)
         for message in objects(body.get("messages"), "messages"):
             only(message, _MESSAGE, "messages.")
             _content(message.get("content"), images, "messages.content")
         _content(body.get("system"), images, "system")
-        _tools(objects(body.get("tools"), "tools"))
+        offered = objects(body.get("tools"), "tools")
+        _tools(offered)
         for edit in objects(an_object(body.get("context_management"), "context_management").get("edits"), "edits"):
             # What clears makes the input shorter; what compacts asks the model once more.
             if not text(edit.get("type"), "context_management.edits.type").startswith("clear_"):
                 raise unbounded(f"context_management.edits.type {edit['type']}")
         if body.get("service_tier") not in (None, "auto", "standard_only"):
             raise unbounded("service_tier")
+        named = text(body.get("model"), "model")
+        if named.startswith("claude-"):
+            # Left open, an organisation's own setting would decide.
+            body["service_tier"] = "standard_only"
         cap = tokens(body.get("max_tokens"), "max_tokens") or output
+        if _budget(body) >= cap and not self.free:
+            # Thinking that goes on between calls of tools may be allowed more than the answer as a whole.
+            raise Refused(400, f"thinking.budget_tokens has to be below max_tokens, which is {cap}")
         body["max_tokens"] = cap
         least = LEAST_OUTPUT + (_LEAST_THINKING if _budget(body) else 0)
-        wish = Wish(body, text(body.get("model"), "model"), flag(body, "stream"), cap, min(cap, least))
-        wish.image_bytes, wish.image_tokens = images.bytes, images.tokens
+        wish = Wish(body, named, flag(body, "stream"), cap, min(cap, least))
+        wish.image_bytes, wish.image_tokens = images.bytes, images.tokens + _referred(offered, images.references)
         return wish
 
     def lower(self, wish: Wish, output: int) -> None:
+        budget = _budget(wish.body)
+        if budget and output < wish.output:
+            # Room for an answer is left.
+            wish.body["thinking"]["budget_tokens"] = min(budget, max(_LEAST_THINKING, output - LEAST_OUTPUT))
         wish.body["max_tokens"] = wish.output = output
-        if _budget(wish.body) >= output > LEAST_OUTPUT:
-            # Room for an answer is left, and thinking needs less room than the answer has.
-            wish.body["thinking"]["budget_tokens"] = max(_LEAST_THINKING, output - LEAST_OUTPUT)
 
     def used(self, answer: Any) -> Usage | None:
         told = answer.get("usage") if isinstance(answer, dict) else None
@@ -117,12 +127,30 @@ class CountTokens(Messages):
 
     def read(self, body: Json, model: str, output: int) -> Wish:
         wish = super().read(body, model, output)
-        # It takes the same request but for the cap.
+        # It takes the same request but for the cap and the tier.
         del wish.body["max_tokens"]
+        wish.body.pop("service_tier", None)
         return wish
 
 
-def _content(content: Any, images: Images, where: str) -> None:
+class _Seen(Images):
+    """Images, and the names of the tools that are referred to."""
+
+    def __init__(self, tokens_each: int) -> None:
+        super().__init__(tokens_each)
+        self.references: list[Any] = []
+
+
+def _referred(offered: list[Json], references: list[Any]) -> int:
+    """The most tokens that references come to: the whole tool stands in the place of each."""
+    if not references:
+        return 0
+    sizes = {str(tool.get("name")): len(orjson.dumps(tool)) for tool in offered}
+    largest = max(sizes.values(), default=0)
+    return sum(sizes.get(str(name), largest) for name in references)
+
+
+def _content(content: Any, images: _Seen, where: str) -> None:
     if content is None or isinstance(content, str):
         return
     for block in objects(content, where):
@@ -132,6 +160,8 @@ def _content(content: Any, images: Images, where: str) -> None:
             if source.get("type") != "base64":
                 raise unbounded(f"{where}: an image that is not inline")
             images.inline(source.get("data"), f"{where}.source.data")
+        elif kind == "tool_reference":
+            images.references.append(block.get("tool_name"))
         elif kind in _NESTED:
             _nested(block, images, where)
         elif kind == "tool_addition":
@@ -142,7 +172,7 @@ def _content(content: Any, images: Images, where: str) -> None:
             raise unbounded(f"{where}: a block of the type {kind}")
 
 
-def _nested(block: Json, images: Images, where: str) -> None:
+def _nested(block: Json, images: _Seen, where: str) -> None:
     if block["type"] == "tool_result":
         _content(block.get("content"), images, where)
         return

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from relay.answers import Refused
-from relay.shapes.responses import image_tokens, is_openais, standard_tier, usage_of
+from relay.shapes.openai import image_tokens, is_openais, standard_tier, usage_of
 from relay.shapes.shape import (
     LEAST_OUTPUT,
     Images,
@@ -97,18 +97,21 @@ class ChatCompletions(Shape):
 
 
 def _capped(body: Json, model: str, output: int) -> Wish:
-    """With the cap by the name that it came by; `max_tokens`, the older one, is what other servers know."""
+    """With the cap by the name that it came by for OpenAI's own models, and as `max_tokens` for all others.
+
+    Not every server knows the newer name, and one that does not would answer without end.
+    """
     if body.get("max_tokens") is not None and body.get("max_completion_tokens") is not None:
         raise Refused(400, "max_tokens and max_completion_tokens say the same; send one of them")
+    asked = "max_completion_tokens" if body.get("max_completion_tokens") is not None else "max_tokens"
+    cap = tokens(body.get(asked), asked) or output
     name = _cap_of(body)
-    cap = tokens(body.get(name), name) or output
+    body.pop("max_completion_tokens", None)
     body[name] = cap
     return Wish(body, model, flag(body, "stream"), cap, min(cap, LEAST_OUTPUT))
 
 
 def _cap_of(body: Json) -> str:
-    if body.get("max_completion_tokens") is not None:
-        return "max_completion_tokens"
     # OpenAI's own models that reason take the newer name alone.
     newer = body.get("max_tokens") is None and is_openais(str(body.get("model")))
     return "max_completion_tokens" if newer else "max_tokens"

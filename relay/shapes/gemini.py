@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from relay.answers import Refused
+from relay.shapes.images import sides
 from relay.shapes.shape import (
     LEAST_OUTPUT,
     Images,
@@ -42,7 +43,13 @@ _RESPONSE = frozenset({"id", "name", "response"})
 _INLINE = frozenset({"data", "mimeType"})
 _TOOL = frozenset({"functionDeclarations"})
 _IMAGE_TOKENS = 20_000
-"""Images are cut into tiles of 258 tokens each; one of a sensible form has fewer than 77 of them."""
+"""Images are cut into tiles of 258 tokens each, two thirds of their shorter side long: 2 · ⌈1.5 · MOST_LONG⌉ tiles
+come to less.
+
+https://ai.google.dev/gemini-api/docs/tokens
+"""
+_MOST_LONG = 20
+"""How many times as long as they are wide images may be."""
 
 _STATUS = {
     400: "INVALID_ARGUMENT",
@@ -129,6 +136,17 @@ def _content(content: Json, images: Images) -> None:
             if not text(inline.get("mimeType"), "contents.parts.inlineData.mimeType").startswith("image/"):
                 raise unbounded("contents.parts.inlineData (of another type than an image)")
             images.inline(inline.get("data"), "contents.parts.inlineData.data")
+            _require_form(inline["data"])
+
+
+def _require_form(data: str) -> None:
+    """Raises Refused for an image that is very long, or whose form cannot be told."""
+    where = "contents.parts.inlineData.data"
+    found = sides(data)
+    if found is None:
+        raise unbounded(f"{where} (an image that is no PNG, JPEG, WebP or GIF)")
+    if max(found) > _MOST_LONG * min(found):
+        raise unbounded(f"{where} (an image of {found[0]} by {found[1]} pixels)")
 
 
 def _thinking(config: Json) -> int:
@@ -169,6 +187,6 @@ def _usage(told: Any) -> Usage:
     return Usage(
         input=prompt - cached,
         cache_read=cached,
-        output=count(told, "candidatesTokenCount") + thoughts,
+        output=max(count(told, "candidatesTokenCount") + thoughts, count(told, "totalTokenCount") - prompt),
         reasoning=thoughts,
     )

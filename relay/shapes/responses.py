@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from relay.shapes.openai import image_tokens, standard_tier, usage_of
 from relay.shapes.shape import (
     LEAST_OUTPUT,
     Images,
@@ -20,7 +21,7 @@ from relay.shapes.shape import (
     tokens,
     unbounded,
 )
-from relay.usage import Usage, count
+from relay.usage import Usage
 
 _FIELDS = frozenset(
     {
@@ -31,28 +32,14 @@ _FIELDS = frozenset(
     }
 )  # fmt: skip
 _INCLUDED = frozenset({"reasoning.encrypted_content", "message.output_text.logprobs"})
-_INLINE = frozenset({"reasoning", "function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
+_WHOLE = {
+    "function_call": "arguments", "custom_tool_call": "input", "local_shell_call": "action",
+    "tool_search_call": "arguments",
+}  # fmt: skip
+"""What an item has in it that is there as a whole. With an id alone it is looked up, and may be of any length."""
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
 _TEXTS = frozenset({"input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text"})
 _TOOLS = frozenset({"function", "custom", "local_shell"})
-
-
-def image_tokens(model: str) -> int:
-    """No model takes an image for more: tiles of 5,667 tokens for one of them, 10,000 patches for the others."""
-    return 50_000 if model.startswith("gpt-4o-mini") else 12_000
-
-
-def is_openais(model: str) -> bool:
-    """Whether a name is one of OpenAI's own models'; other servers know less of what their API has."""
-    return model.startswith(("gpt-", "o1", "o3", "o4", "codex-", "chatgpt-"))
-
-
-def standard_tier(body: Json) -> None:
-    """Have the request served at the prices that are listed. Left open, a project's own setting would decide."""
-    if body.get("service_tier") not in (None, "auto", "default"):
-        raise unbounded("service_tier")
-    if is_openais(str(body.get("model"))):
-        body["service_tier"] = "default"
 
 
 class Responses(Shape):
@@ -68,6 +55,7 @@ class Responses(Shape):
         if flag(body, "background"):
             raise unbounded("background")
         standard_tier(body)
+        body["store"] = False
         named = text(body.get("model"), "model")
         images = Images(image_tokens(named))
         _items(body.get("input"), images)
@@ -102,17 +90,29 @@ def _items(given: Any, images: Images) -> None:
     if isinstance(given, str):
         return
     for item in objects(given, "input"):
-        kind = item.get("type", "message")
+        kind = item.get("type") or "message"
         if kind == "message":
+            _require(item, "role", "content")
             _parts(item.get("content"), images, "input.content")
+        elif kind == "reasoning":
+            text(item.get("encrypted_content"), "input: reasoning.encrypted_content")
         elif kind in _OUTPUTS:
+            _require(item, "output")
             _parts(item.get("output"), images, "input.output")
         elif kind == "tool_search_output":
             if item.get("execution") != "client":
                 raise unbounded("input: a search for tools that is not the client's")
             _tools(objects(item.get("tools"), "input.tools"))
-        elif kind not in _INLINE or (kind == "tool_search_call" and item.get("execution") != "client"):
+        elif kind not in _WHOLE or (kind == "tool_search_call" and item.get("execution") != "client"):
             raise unbounded(f"input: an item of the type {kind}")
+        else:
+            _require(item, _WHOLE[kind])
+
+
+def _require(item: Json, *names: str) -> None:
+    for name in names:
+        if item.get(name) is None:
+            raise unbounded(f"input: an item without {name}, which is a reference to a stored one,")
 
 
 def _parts(content: Any, images: Images, where: str) -> None:
@@ -153,21 +153,3 @@ class _Watch(Watch):
 
     def used(self, *, whole: bool) -> Usage | None:
         return self._used
-
-
-def usage_of(told: Any, input: str, output: str) -> Usage:
-    """Cached tokens are a part of the input, whether read or written, reasoning one of the output."""
-    if not isinstance(told, dict):
-        raise ValueError("usage is no object")
-    details = f"{input}_tokens_details"
-    whole = count(told, f"{input}_tokens")
-    read, written = count(told, details, "cached_tokens"), count(told, details, "cache_write_tokens")
-    if read + written > whole or f"{output}_tokens" not in told:
-        raise ValueError("usage does not add up")
-    return Usage(
-        input=whole - read - written,
-        cache_read=read,
-        cache_write_5m=written,
-        output=count(told, f"{output}_tokens"),
-        reasoning=count(told, f"{output}_tokens_details", "reasoning_tokens"),
-    )

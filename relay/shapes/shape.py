@@ -15,8 +15,8 @@ from relay.usage import Usage
 
 Json = dict[str, Any]
 
-LEAST_OUTPUT = 1024
-"""Tokens of output below which an answer is not worth its input."""
+LEAST_OUTPUT = 4096
+"""Tokens of output below which an answer is not worth its input: a file that an agent writes is one tool call."""
 
 MOST_OUTPUT = 1_000_000
 """Tokens that no model says at once; what asks for more is taken to ask for this."""

@@ -23,6 +23,7 @@ class Purse:
     released: list[str] = field(default_factory=list)
     renewed: list[str] = field(default_factory=list)
     total: int = 0
+    at_work: bool = True
     slow: bool = False
 
     @property
@@ -31,12 +32,16 @@ class Purse:
 
     async def admit(self, ask: Ask) -> Held | Short | Void:
         self.asks.append(ask)
-        while self.slow:
-            await asyncio.sleep(0.01)
+        try:
+            while self.slow:
+                await asyncio.sleep(0.01)
+        except asyncio.CancelledError:
+            self.release(ask.id)
+            raise
         if self.void:
             return Void(self.void)
         if ask.least > self.left:
-            return Short(self.ceiling, ask.task, self.cap, self.left)
+            return Short(self.ceiling, ask.task, self.cap, self.left, passing=ask.least <= self.cap - self.total)
         self.held[ask.id] = min(ask.most, self.left)
         return Held(ask.id, self.held[ask.id])
 

@@ -224,11 +224,12 @@ def door(
     limit: int = LIMIT,
     metrics: Metrics | None = None,
     providers: dict[str, Upstream] | None = None,
+    patience: float = 0,
 ) -> Door:
-    """The door over a store, to the provider at `models`."""
+    """The door over a store, to the provider at `models`; nobody waits for money where `patience` is not told."""
     graph = RelayGraph(store)
     found = upstreams(models) if providers is None else providers
-    limits = Limits(4 * limit)
+    limits = Limits(4 * limit, patience=patience)
     return Door(graph, books, PRICES, found, limit, limits, metrics or Metrics(), {"relay.example"})
 
 

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -219,6 +220,83 @@ async def test_while_the_store_is_away_asks_are_refused_and_nothing_else_is_forg
     books.close()
 
     assert sums(store, f"task:{ada.task()}") == (0, 4)
+
+
+async def test_however_many_ask_while_the_store_is_away_all_are_told(
+    store: Store, ada: Spender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> object:
+        raise Unavailable("the store did not answer; try again")
+
+    monkeypatch.setattr(bookkeeper, "enter", away)
+    monkeypatch.setattr(bookkeeper, "FLUSH", 0)
+    books = Bookkeeper(store)
+    waiting = [asyncio.create_task(books.admit(ada.ask(1))) for _ in range(450)]
+    await asyncio.sleep(0)
+    books.start()
+    told = await asyncio.gather(*waiting, return_exceptions=True)
+    books.close()
+    assert {type(each) for each in told} == {Unavailable}
+
+
+async def test_what_a_call_came_to_is_kept_however_long_the_store_is_away(
+    store: Store, ada: Spender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bookkeeper, "KEEP_TRYING", 0)
+    books = Bookkeeper(store)
+    books.start()
+    ask = ada.ask(10)
+    await books.admit(ask)
+    enter, tries = bookkeeper.enter, count()
+
+    def comes_back(*arguments: object) -> object:
+        if next(tries) < 3:
+            raise Unavailable("the store did not answer; try again")
+        return enter(*arguments)
+
+    monkeypatch.setattr(bookkeeper, "enter", comes_back)
+    books.settle(spent(ask.id, 4))
+    books.close()
+    assert sums(store, f"task:{ada.task()}") == (0, 4)
+
+
+async def test_a_store_that_goes_away_while_entries_are_written_one_by_one_loses_none(
+    store: Store, ada: Spender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asks = [ada.ask(10) for _ in range(3)]
+    books = Bookkeeper(store)
+    books.start()
+    await asyncio.gather(*(books.admit(ask) for ask in asks))
+    books.close()
+    enter, tries, rests = bookkeeper.enter, count(), []
+
+    def goes_away(connection: object, entries: list[object], name: str) -> object:
+        # The batch is wrong, its first entry is written, and then the store is away for two tries.
+        if next(tries) in (2, 3):
+            raise Unavailable("the store did not answer; try again")
+        return enter(connection, entries, name)
+
+    monkeypatch.setattr(bookkeeper, "enter", goes_away)
+    monkeypatch.setattr(Bookkeeper, "_rest", lambda _, seconds: rests.append(seconds))
+    books = Bookkeeper(store)
+    books.settle(spent(asks[0].id, 1))
+    books.settle(spent(asks[1].id, 2, sweetness=1))
+    books.settle(spent(asks[1].id, 3))
+    books.settle(spent(asks[2].id, 4))
+    books.start()
+    books.close()
+    assert sums(store, f"task:{ada.task()}") == (0, 8)
+    assert rests == [0.05, 0.1]
+
+
+async def test_what_is_told_when_all_is_written_is_said_to_be_lost(
+    store: Store, ada: Spender, capsys: pytest.CaptureFixture
+) -> None:
+    books = Bookkeeper(store)
+    books.start()
+    books.close()
+    books.settle(spent("f" * 32, 4))
+    assert "an entry of the ledger is lost" in capsys.readouterr().out
 
 
 async def test_an_ask_whose_commit_arrived_without_an_answer_is_given_back(

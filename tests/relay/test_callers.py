@@ -16,6 +16,7 @@ import pytest
 from sqlalchemy import text
 
 from domain.errors import Unauthorized
+from relay.bookkeeper import Bookkeeper
 from signing.capabilities import KIND, USE
 from signing.keys import open_or_make
 from store.keys import SEAL, keep_key
@@ -87,6 +88,11 @@ def test_the_algorithm_is_not_the_callers_to_choose(relay: Relay, algorithm: str
     made = hmac.new(relay.signer.public.encode(), text.encode(), hashlib.sha256).digest()
     signature = "" if algorithm == "none" else base64.urlsafe_b64encode(made).rstrip(b"=").decode()
     refused(relay, f"{text}.{signature}", 401, "does not hold")
+
+
+def test_a_capability_that_is_nested_too_deeply_is_none(relay: Relay) -> None:
+    deep = base64.urlsafe_b64encode(b'{"a":' + b"[" * 20_000 + b"]" * 20_000 + b"}").decode().rstrip("=")
+    assert relay.ask(headers={"x-goog-api-key": f"{deep}.e30.x"}).status_code == 401
 
 
 def test_a_key_of_another_use_vouches_for_nobody(relay: Relay, tmp_path: Path) -> None:
@@ -161,6 +167,13 @@ def test_the_door_says_how_it_is(relay: Relay) -> None:
     assert httpx.get(f"{relay.url}/healthz").json() == {"status": "ok"}
     assert httpx.get(f"{relay.url}/readyz").json() == {"status": "ready"}
     assert httpx.get(f"{relay.url}/nowhere").json()["error"]["type"] == "not_found_error"
+
+
+def test_a_door_whose_ledger_nobody_keeps_is_not_ready(relay: Relay) -> None:
+    assert isinstance(relay.books, Bookkeeper)
+    relay.books.close()
+    assert httpx.get(f"{relay.url}/readyz").status_code == 503
+    assert httpx.get(f"{relay.url}/healthz").status_code == 200
 
 
 def test_a_store_that_is_away_is_said_to_be_worth_another_try(relay: Relay, tmp_path: Path) -> None:

@@ -217,6 +217,18 @@ def test_what_passes_of_a_call_used_beside_its_total_is_in_the_total() -> None:
     assert SHAPE["anthropic.messages"].used(message(**whole, iterations=passes)) == used
 
 
+@pytest.mark.parametrize("endpoint", ["openai.chat", "openai.responses", "gemini.generate"])
+def test_reasoning_that_is_told_beside_the_output_is_in_the_total(endpoint: str) -> None:
+    told = {
+        "openai.chat": {"usage": {"prompt_tokens": 100, "completion_tokens": 9, "total_tokens": 309}},
+        "openai.responses": {"usage": {"input_tokens": 100, "output_tokens": 9, "total_tokens": 309}},
+        "gemini.generate": {
+            "usageMetadata": {"promptTokenCount": 100, "candidatesTokenCount": 9, "totalTokenCount": 309}
+        },
+    }[endpoint]
+    assert SHAPE[endpoint].used(told) == Usage(input=100, output=209)
+
+
 def test_written_tokens_without_a_word_on_how_long_are_counted_once() -> None:
     used = SHAPE["anthropic.messages"].used(message(input_tokens=1, output_tokens=1, cache_creation_input_tokens=70))
     assert used == Usage(input=1, output=1, cache_write_5m=70)

@@ -50,7 +50,7 @@ def test_a_providers_client_may_show_its_capability_as_a_key(relay: Relay, name:
     assert relay.post("/events", headers={name: relay.token()}, json={"events": []}).status_code == 401
 
 
-@pytest.mark.parametrize("status", [400, 402, 403, 429, 500, 529])
+@pytest.mark.parametrize("status", [400, 402, 429, 500, 529])
 def test_a_refusal_of_the_providers_comes_back_as_it_is(relay: Relay, status: int) -> None:
     relay.provider.status, relay.provider.headers = status, {"retry-after": "7"}
     answer = relay.ask()
@@ -58,7 +58,7 @@ def test_a_refusal_of_the_providers_comes_back_as_it_is(relay: Relay, status: in
     assert answer.content == b"data: one\n\ndata: two\n\n"
 
 
-@pytest.mark.parametrize(("status", "shown"), [(401, 403), (302, 502), (307, 502)])
+@pytest.mark.parametrize(("status", "shown"), [(401, 403), (403, 403), (302, 502), (307, 502)])
 def test_what_a_provider_says_of_our_key_or_of_another_address_is_not_passed_on(
     relay: Relay, status: int, shown: int
 ) -> None:
@@ -70,6 +70,12 @@ def test_what_a_provider_says_of_our_key_or_of_another_address_is_not_passed_on(
     assert "sk-abc" not in answer.text
     assert "location" not in answer.headers
     assert len(relay.provider.asked) == 1
+
+
+def test_a_header_of_the_providers_that_cannot_be_passed_back_is_told_as_no_answer(relay: Relay) -> None:
+    relay.provider.headers = {"request-id": "\u2603".encode().decode("latin-1")}
+    answer = relay.ask()
+    assert (answer.status_code, answer.json()["error"]["type"]) == (502, "api_error")
 
 
 def test_an_answer_comes_as_it_is_said_and_holds_nobody_up(relay: Relay) -> None:
@@ -122,6 +128,20 @@ def test_a_providers_key_is_added_here_and_shown_to_nobody(
     assert relay.run.id not in json.dumps(asked["headers"])
     assert "sk-secret" not in str(answer.headers) + answer.text + repr(upstream)
     assert "sk-secret" not in caplog.text + "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("status", [400, 403, 429, 500])
+def test_an_error_that_tells_our_key_is_not_passed_on(
+    relay: Relay, status: int, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    relay.provider.status = status
+    relay.provider.parts = [b'{"error": "Consumer \'api_key:AI', b"za-secret' is not valid\"}"]
+    upstream = Upstream(f"{relay.provider_url}/gemini", "x-goog-api-key", "AIza-secret")
+    with serving(door(relay.graph.store, "", relay.books, providers={"gemini": upstream}).app()) as (url, _):
+        answer = httpx.post(f"{url}{GENERATE}", headers=relay.headers(), json={"contents": []})
+    assert answer.status_code == (403 if status == 403 else 502)
+    assert "AIza" not in answer.text + caplog.text + "".join(capsys.readouterr())
 
 
 def test_only_the_addresses_of_models_are_passed_on(relay: Relay) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -299,6 +300,65 @@ def test_a_burst_is_not_let_in_beyond_what_there_is(asked: Relay, purse: Purse) 
     assert purse.total <= purse.cap
 
 
+@contextmanager
+def patient(asked: Relay, purse: Purse, patience: float) -> Iterator[Callable[[], httpx.Response]]:
+    """A door whose callers wait so long for money, and how one asks there. There is room for one call at a time."""
+    asked.ask(body={"stream": True})
+    purse.cap = purse.total + purse.asks[0].most + purse.asks[0].most // 2
+    with serving(door(asked.graph.store, asked.provider_url, purse, patience=patience).app()) as (url, _):
+        body = {**ASKED, "stream": True}
+        yield lambda: httpx.post(f"{url}{MESSAGES}", headers=asked.headers(), json=body, timeout=30)
+
+
+def test_two_calls_with_room_for_one_both_get_their_answer(asked: Relay, purse: Purse) -> None:
+    with patient(asked, purse, 60) as ask, ThreadPoolExecutor(2) as pool:
+        asked.provider.goes_on.clear()
+        calls = [pool.submit(ask) for _ in range(2)]
+        # One of them waits, and has asked again.
+        until(lambda: len(purse.asks) > 3)
+        assert len(purse.held) == 1
+        asked.provider.goes_on.set()
+        assert [call.result().content for call in calls] == [STREAM] * 2
+    assert purse.asks[-1].lease_until > purse.asks[-2].lease_until
+    assert len({ask.id for ask in purse.asks}) == 3
+
+
+@pytest.mark.parametrize("patience", [0, 0.3])
+def test_a_call_is_refused_when_the_other_does_not_end_in_time(asked: Relay, purse: Purse, patience: float) -> None:
+    with patient(asked, purse, patience) as ask, ThreadPoolExecutor(2) as pool:
+        asked.provider.goes_on.clear()
+        first = pool.submit(ask)
+        until(lambda: purse.held)
+        assert ask().status_code == 402
+        assert len(purse.asks) == 3 if not patience else len(purse.asks) > 3
+        asked.provider.goes_on.set()
+        assert first.result().status_code == 200
+
+
+def test_money_that_is_spent_is_not_waited_for(asked: Relay, purse: Purse) -> None:
+    with patient(asked, purse, 10**6) as ask:
+        purse.total = purse.cap
+        assert ask().status_code == 402
+    assert len(purse.asks) == 2
+
+
+@pytest.mark.parametrize("slow", [True, False])
+def test_whoever_leaves_while_waiting_for_money_holds_nothing(asked: Relay, purse: Purse, *, slow: bool) -> None:
+    """Whether the books have not answered yet, or have said that it may come back."""
+    with patient(asked, purse, 10**6):
+        pass
+    open_ = door(asked.graph.store, asked.provider_url, purse, patience=10**6)
+    with serving(open_.app()) as (url, _):
+        purse.slow = slow
+        purse.held["another"] = purse.asks[0].most
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{url}{MESSAGES}", headers=asked.headers(), json=ASKED, timeout=0.5)
+        until(lambda: open_.metrics.under_way == 0)
+    assert purse.held.keys() == {"another"}
+    assert len(asked.provider.asked) == 1
+    assert 'outcome="left"} 1' in open_.metrics.text()
+
+
 def test_a_chunk_of_usage_reaches_only_whoever_asked_for_it(metered: Relay, purse: Purse) -> None:
     told = {"choices": [], "usage": OF_CHAT}
     said = {"choices": [{"delta": {"content": "Hi"}}]}
@@ -321,6 +381,18 @@ def test_a_call_that_cost_more_than_was_thought_possible_is_settled_as_it_is_and
     assert "more than was thought possible" in capsys.readouterr().out
 
 
+def test_a_call_that_cost_more_than_was_held_is_told_loudly_although_it_might_have_held_more(
+    metered: Relay, purse: Purse, capsys: pytest.CaptureFixture
+) -> None:
+    purse.cap = 100 * 10**6
+    used = {"input_tokens": 10, "output_tokens": 15_000}
+    metered.provider.parts = [orjson.dumps({"usage": used})]
+    metered.provider.headers = {"content-type": "application/json"}
+    metered.ask(body={"max_tokens": 16_000})
+    assert purse.cap < 150_020_000 == purse.spent[0].nano_usd < purse.asks[0].most
+    assert "more than was thought possible" in capsys.readouterr().out
+
+
 def test_a_door_that_closes_while_a_call_waits_for_its_money_gives_it_back(metered: Relay, purse: Purse) -> None:
     purse.slow = True
     closing = door(metered.graph.store, metered.provider_url, purse)
@@ -331,3 +403,4 @@ def test_a_door_that_closes_while_a_call_waits_for_its_money_gives_it_back(meter
         until(lambda: purse.released)
         assert isinstance(call.exception(), httpx.HTTPError) or call.result().status_code == 500
     assert (purse.released, purse.held, metered.provider.asked) == ([purse.asks[0].id], {}, [])
+    assert 'outcome="cancelled"} 1' in closing.metrics.text()

@@ -7,41 +7,83 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
+from sqlalchemy import select
 
 import doors.serving
 import relay.__main__
 from relay.settings import RelaySettings
 from starter.local import ports
+from store.database import Store
+from store.tables import reservations
+from tests.relay.conftest import ASKED, MESSAGES, MODEL, Relay
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_it_opens_over_a_fresh_home_and_closes_when_told(tmp_path: Path) -> None:
+@contextmanager
+def door(home: Path, **told: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """A relay in a process of its own that listens, and its port."""
     (port,) = ports.choose((0,))
     environment = {
         "PATH": os.environ["PATH"],
-        "WATCHBILL_HOME": str(tmp_path / "home"),
+        "WATCHBILL_HOME": str(home),
         "WATCHBILL_RELAY_PORT": str(port),
-        "WATCHBILL_RELAY_DRAIN": "5",
+        **told,
     }
     process = subprocess.Popen([sys.executable, "-m", "relay"], cwd=ROOT, env=environment, stderr=subprocess.PIPE)
     try:
         while process.poll() is None and not ports.listening(port):
             time.sleep(0.05)
+        yield port, process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_it_opens_over_a_fresh_home_and_closes_when_told(tmp_path: Path) -> None:
+    with door(tmp_path / "home", WATCHBILL_RELAY_DRAIN="5") as (port, process):
         assert httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200
         assert httpx.post(f"http://127.0.0.1:{port}/mcp").status_code == 401
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=20)
-    finally:
-        process.kill()
-        process.wait(10)
-    assert process.returncode in {0, -signal.SIGTERM}
+    assert process.returncode == 0
     assert b"Traceback" not in said
     assert [path.name for path in (tmp_path / "home").glob("*.pem")] == []
+
+
+def test_what_a_call_came_to_is_written_although_the_door_is_told_to_stop_while_the_store_is_busy(
+    relay: Relay, tmp_path: Path
+) -> None:
+    relay.provider.goes_on.clear()
+    store: Store = relay.graph.store
+    prices = tmp_path / "prices.toml"
+    prices.write_text(f"[models.{MODEL}]\ninput = 2\noutput = 10\n")
+    told = {
+        "WATCHBILL_STORE_URL": store.url,
+        "WATCHBILL_MODELS": relay.provider_url,
+        "WATCHBILL_PRICES": str(prices),
+        "WATCHBILL_RELAY_DRAIN": "0",
+    }
+    with door(tmp_path / "home", **told) as (port, process):
+        body = {**ASKED, "stream": True}
+        url = f"http://127.0.0.1:{port}{MESSAGES}"
+        with httpx.stream("POST", url, headers=relay.headers(), json=body, timeout=30) as stream:
+            pieces = stream.iter_raw()
+            assert next(pieces) == b"data: one\n\n"
+            with store.write():
+                process.send_signal(signal.SIGTERM)
+                with pytest.raises(httpx.HTTPError):
+                    next(pieces)
+        process.communicate(timeout=30)
+        assert process.returncode == 0
+    with store.read() as connection:
+        assert connection.scalars(select(reservations.c.state)).all() == ["settled"]
 
 
 def test_a_door_that_cannot_open_says_why(

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import copy
 import json
+from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from starlette.datastructures import Headers
 
 from relay.answers import Refused
 from relay.shapes import SHAPES
+from relay.shapes.images import sides
 from relay.shapes.shape import LEAST_OUTPUT, Shape, Wish
+from relay.upstreams import Upstream
 
 RECORDED = sorted((Path(__file__).parent / "recorded").glob("*.json"))
-IMAGE = "iVBORw0KGgo="
+
+
+def png(width: int, height: int) -> str:
+    """The head of one, which is all that is looked at."""
+    size = width.to_bytes(4, "big") + height.to_bytes(4, "big")
+    return b64encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + size).decode()
+
+
+IMAGE = png(640, 480)
 DATA = f"data:image/png;base64,{IMAGE}"
 TOOL = {"name": "t", "input_schema": {"type": "object"}}
 FUNCTION = {"type": "function", "name": "t", "parameters": {}}
@@ -62,13 +74,13 @@ def test_what_the_real_clis_send_is_let_through_as_it_is(file: Path) -> None:
     wish = shape.read(copy.deepcopy(body), "", 16_384)
     wish.encode()
     added: dict[str, Any] = {
-        "openai.responses": {"max_output_tokens": 16_384, "service_tier": "default"},
+        "openai.responses": {"max_output_tokens": 16_384, "service_tier": "default", "store": False},
         "openai.chat": {},
-        "anthropic.messages": {},
+        "anthropic.messages": {"service_tier": "standard_only"},
     }[shape.endpoint]
-    expected = (
-        {**added, **body} if body["model"].startswith("gpt-") or not added else {"max_output_tokens": 16_384} | body
-    )
+    if body["model"] == "rehearsal":
+        added.pop("service_tier", None)
+    expected = {**added, **body}
     assert orjson.loads(wish.encoded) == expected
     assert wish.model == body["model"]
     assert wish.stream
@@ -111,6 +123,13 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     )),
     *(("openai.responses", more("openai.responses", input=[item]), why) for item, why in (
         ({"type": "item_reference", "id": "i"}, "item_reference"),
+        ({"id": "msg_1"}, "without role"), ({"type": None, "id": "msg_1"}, "without role"),
+        ({"id": "msg_1", "role": "assistant"}, "without content"),
+        ({"type": "message", "id": "msg_1"}, "without role"),
+        ({"type": "reasoning", "id": "rs_1"}, "encrypted_content"),
+        ({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": None}, "encrypted_content"),
+        ({"type": "function_call", "id": "fc_1"}, "without arguments"),
+        ({"type": "function_call_output", "id": "fc_1"}, "without output"),
         ({"type": "web_search_call"}, "web_search_call"),
         ({"type": "compaction", "encrypted_content": "x"}, "compaction"),
         ({"type": "tool_search_call", "execution": "server"}, "tool_search_call"),
@@ -146,6 +165,9 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         ({"fileData": {"fileUri": "x"}}, "fileData"), ({"file_data": {}}, "file_data"),
         ({"inlineData": {"mimeType": "audio/wav", "data": "x"}}, "inlineData"),
         ({"inlineData": {"mimeType": "application/pdf", "data": "x"}}, "inlineData"),
+        ({"inlineData": {"mimeType": "image/png", "data": png(768, 40_000)}}, "768 by 40000"),
+        ({"inlineData": {"mimeType": "image/png", "data": png(0, 1)}}, "no PNG"),
+        ({"inlineData": {"mimeType": "image/heic", "data": "AAAAGGZ0eXBoZWlj"}}, "no PNG"),
         ({"executableCode": {}}, "executableCode"),
         ({"functionResponse": {"name": "f", "response": {}, "parts": [{"fileData": {}}]}}, "parts"),
     )),
@@ -210,6 +232,37 @@ def test_an_inline_image_counts_for_what_a_model_makes_of_it_at_most(endpoint: s
     assert read(endpoint, said(endpoint, heavy)).content == one.content
 
 
+FORMS = {
+    "png": b64decode(png(300, 200)),
+    "gif": b"GIF89a" + (300).to_bytes(2, "little") + (200).to_bytes(2, "little"),
+    "jpeg": b"\xff\xd8\xff\xe0\x00\x04ab\xff\xc4\x00\x03c\xff\xc2\x00\x0b\x08\x00\xc8\x01\x2c\x03",
+    "webp": b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a\x2c\x01\xc8\x00",
+    "webp without loss": b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f" + (299 | 199 << 14).to_bytes(4, "little") + b"\0" * 5,
+    "webp in parts": b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0\x2b\x01\0\xc7\0\0",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_size_of_an_image_is_read_from_its_head(form: str) -> None:
+    assert sides(b64encode(FORMS[form] + b"\0" * 300).decode()) == (300, 200)
+    for end in range(len(FORMS[form])):
+        assert sides(b64encode(FORMS[form][:end]).decode()) in (None, (300, 200))
+    assert sides("!" + b64encode(FORMS[form]).decode()) is None
+
+
+def test_a_tool_that_is_referred_to_counts_each_time() -> None:
+    tools = [{**TOOL, "name": "small"}, {**TOOL, "name": "large", "description": "x" * 10_000, "defer_loading": True}]
+    result: dict[str, Any] = {"type": "tool_result", "tool_use_id": "t", "content": []}
+    none = read("anthropic.messages", {**said("anthropic.messages", result), "tools": tools})
+    for name in ("large", "unknown"):
+        result["content"] = [{"type": "tool_reference", "tool_name": name}] * 40
+        many = read("anthropic.messages", {**said("anthropic.messages", result), "tools": tools})
+        assert many.content - none.content > 40 * 10_000
+    result["content"] = [{"type": "tool_reference", "tool_name": "small"}] * 40
+    few = read("anthropic.messages", {**said("anthropic.messages", result), "tools": tools})
+    assert few.content - none.content < 10_000
+
+
 @pytest.mark.parametrize("endpoint", LEAST)
 def test_a_cap_is_put_where_there_is_none_and_lowered_to_what_there_is(endpoint: str) -> None:
     body = {name: value for name, value in LEAST[endpoint].items() if name != "max_tokens"}
@@ -226,24 +279,52 @@ def caps(wish: Wish) -> list[int]:
     return [place[name] for place in places for name in names if name in place]
 
 
-def test_a_cap_keeps_the_name_that_it_came_by() -> None:
+def test_a_cap_has_the_name_that_whoever_answers_knows() -> None:
     for name in ("max_tokens", "max_completion_tokens"):
         wish = read("openai.chat", more("openai.chat", model="gpt-5.5", **{name: 3_000}))
         SHAPE["openai.chat"].lower(wish, 2_000)
         assert {key: value for key, value in wish.body.items() if key.startswith("max")} == {name: 2_000}
     assert "max_completion_tokens" in read("openai.chat", more("openai.chat", model="gpt-5.5")).body
-    assert "max_tokens" in read("openai.chat", more("openai.chat", model="qwen3")).body
+    for model in ("qwen3", "gpt-oss-120b"):
+        for name in ("max_tokens", "max_completion_tokens"):
+            body = read("openai.chat", more("openai.chat", model=model, **{name: 3_000})).body
+            assert {key: value for key, value in body.items() if key.startswith("max")} == {"max_tokens": 3_000}
+        assert "max_tokens" in read("openai.chat", more("openai.chat", model=model)).body
 
 
 @pytest.mark.parametrize(
-    ("budget", "cap", "kept"), [(16_383, 4_096, 3_072), (2_000, 4_096, 2_000), (1_024, 2_048, 1_024)]
+    ("budget", "cap", "kept"),
+    [(16_383, 8_096, 4_000), (2_000, 8_096, 2_000), (8_000, 5_120, 1_024), (16_383, 16_384, 16_383)],
 )
-def test_thinking_gets_less_room_than_the_answer_that_it_is_for(budget: int, cap: int, kept: int) -> None:
+def test_thinking_that_is_cut_leaves_room_for_an_answer(budget: int, cap: int, kept: int) -> None:
     thinking = {"type": "enabled", "budget_tokens": budget}
     wish = read("anthropic.messages", more("anthropic.messages", max_tokens=16_384, thinking=thinking))
-    assert wish.least == 2 * LEAST_OUTPUT
+    assert wish.least == LEAST_OUTPUT + 1_024
     SHAPE["anthropic.messages"].lower(wish, cap)
     assert (wish.body["max_tokens"], wish.body["thinking"]["budget_tokens"]) == (cap, kept)
+
+
+def test_thinking_above_the_cap_is_refused_where_it_costs_something() -> None:
+    body = more("anthropic.messages", max_tokens=1_024, thinking={"type": "enabled", "budget_tokens": 150_000})
+    with pytest.raises(Refused, match="below max_tokens"):
+        read("anthropic.messages", body)
+    del body["max_tokens"]
+    assert "max_tokens" not in read("anthropic.count_tokens", body).body
+
+
+@pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.stem)
+def test_the_trials_that_the_real_clis_take_part_in_are_let_through_and_no_others(file: Path) -> None:
+    told = json.loads(file.read_text())["headers"].get("anthropic-beta", "")
+    for betas in (told, f"{told}, task-budgets-2026-03-13" if told else "task-budgets-2026-03-13"):
+        passed = Upstream("https://x").headers(Headers({"anthropic-beta": betas}), "a-run")
+        assert passed.get("anthropic-beta", "") == told
+
+
+@pytest.mark.parametrize("model", ["gpt-4o-search-preview", "gpt-5-search-api", "o3-deep-research"])
+def test_models_that_search_by_themselves_are_refused(model: str) -> None:
+    for endpoint in ("openai.chat", "openai.responses"):
+        with pytest.raises(Refused, match="searches by itself"):
+            read(endpoint, more(endpoint, model=model))
 
 
 def test_geminis_thinking_is_not_cut() -> None:
@@ -266,10 +347,22 @@ def test_an_hour_in_the_cache_is_seen_however_it_is_written() -> None:
     assert not read("anthropic.messages", LEAST["anthropic.messages"]).writes_1h
 
 
+def test_nothing_is_left_at_the_provider_that_a_later_call_could_refer_to() -> None:
+    for stored in (True, None):
+        assert read("openai.responses", more("openai.responses", store=stored)).body["store"] is False
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
+    assert read("openai.responses", more("openai.responses", input=[thought])).body["input"] == [thought]
+
+
 def test_the_prices_that_are_listed_are_asked_for() -> None:
     for endpoint in ("openai.chat", "openai.responses"):
         assert read(endpoint, more(endpoint, model="gpt-5.5", service_tier="auto")).body["service_tier"] == "default"
-        assert "service_tier" not in read(endpoint, more(endpoint, model="qwen3")).body
+        for model in ("qwen3", "gpt-oss-120b"):
+            assert "service_tier" not in read(endpoint, more(endpoint, model=model)).body
+    for tier in (None, "auto"):
+        asked = more("anthropic.messages", model="claude-sonnet-4-6", service_tier=tier)
+        assert read("anthropic.messages", asked).body["service_tier"] == "standard_only"
+        assert "service_tier" not in read("anthropic.count_tokens", asked).body
 
 
 def test_a_stream_of_chunks_is_made_to_tell_its_usage() -> None:

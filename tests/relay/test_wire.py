@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from dataclasses import replace
 
 import httpx
 import orjson
 import pytest
 
 import relay.exchange
+from relay.answers import Refused
+from relay.room import Room
 from store.database import Store
 from tests.relay.books import Purse
 from tests.relay.conftest import ASKED, MESSAGES, Provider, Relay, door, opened, serving
@@ -95,6 +99,53 @@ def test_a_body_that_does_not_come_is_not_waited_for(relay: Relay, monkeypatch: 
         connection.sendall(head(relay, f"Content-Length: {len(BODY)}") + BODY[:-5])
         assert b"HTTP/1.1 408" in answered(connection)
     assert relay.provider.asked == []
+
+
+def test_a_body_of_which_nothing_comes_is_not_waited_for(relay: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relay.arrival.BODY_SECONDS", 0.2)
+    with closing(connected(relay)) as connection:
+        connection.sendall(head(relay, f"Content-Length: {len(BODY)}"))
+        assert b"HTTP/1.1 408" in answered(connection)
+
+
+async def test_bodies_find_room_in_their_turn_and_never_more_at_once_than_there_is() -> None:
+    room, inside, order = Room(10), 0, []
+
+    async def one(n: int, size: int) -> None:
+        nonlocal inside
+        async with room.taken(size):
+            inside += size
+            order.append(n)
+            assert inside <= 10
+            await asyncio.sleep(0)
+            inside -= size
+
+    await asyncio.gather(*(one(n, size) for n, size in enumerate((6, 4, 10, 1, 9, 3))))
+    assert order == list(range(6))
+
+
+async def test_a_body_for_which_there_is_no_room_in_time_is_told_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relay.room.ROOM_SECONDS", 0.05)
+    room = Room(10)
+    async with room.taken(8):
+        with pytest.raises(Refused) as told:
+            async with room.taken(3):
+                pass
+    assert told.value.status == 503
+    async with room.taken(10):
+        pass
+
+
+def test_large_bodies_are_read_while_there_is_room(metered: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relay.room.ROOM_SECONDS", 0.2)
+    monkeypatch.setattr("relay.models.ROOM", 0)
+    limit = 4 * 64 * 1024
+    with serving(door(metered.graph.store, metered.provider_url, metered.books).app()) as (url, _):
+        relay = replace(metered, url=url)
+        with closing(connected(relay)) as connection:
+            connection.sendall(head(relay, f"Content-Length: {limit}"))
+            until(lambda: httpx.post(f"{url}{MESSAGES}", headers=relay.headers(), json=ASKED).status_code == 503)
+        until(lambda: httpx.post(f"{url}{MESSAGES}", headers=relay.headers(), json=ASKED).status_code == 200)
 
 
 def test_two_requests_in_one_breath_are_two_calls(metered: Relay, purse: Purse) -> None:

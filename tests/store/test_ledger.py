@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from domain.ledger import CeilingKind
 from domain.raising import SetDay
-from store.budgets import set_day
+from store.budgets import left_for, set_day
 from store.database import Store
 from store.ledger import Held, Short, Void, expire, release, renew, settle
 from store.tables import reservations, usage
@@ -91,6 +91,27 @@ def test_an_ask_is_shrunk_to_what_is_left_and_refused_where_even_the_least_is_no
         Held(second.id, 30 * CENT),
         Short(CeilingKind.TASK, ada.task(), 100 * CENT, 0),
     ]
+
+
+def test_what_is_held_for_others_may_come_back_and_what_is_spent_does_not(store: Store, ada: Spender) -> None:
+    first, second = ada.ask(70), ada.ask(60)
+    held, short, never = asked(store, first, second, ada.ask(101))
+    assert isinstance(held, Held)
+    assert isinstance(short, Short)
+    assert isinstance(never, Short)
+    assert (short.passing, never.passing) == (True, False)
+
+    settled(store, spent(first.id, 50))
+    (over,) = asked(store, second)
+    assert isinstance(over, Short)
+    assert not over.passing
+
+
+def test_money_comes_back_only_where_every_ceiling_has_it(store: Store, ada: Spender) -> None:
+    asked(store, ada.ask(70))
+    (short,) = asked(store, ada.ask(60, run_cap_nano_usd=50 * CENT))
+    assert isinstance(short, Short)
+    assert not short.passing
 
 
 def test_the_first_ceiling_in_the_order_of_locks_is_named(store: Store) -> None:
@@ -282,3 +303,11 @@ def test_money_is_spent_in_its_owners_own_day(store: Store, ada: Spender, zone: 
 
     with store.read() as connection:
         assert connection.scalar(select(reservations.c.day_ceiling)) == f"day:ada:{day}"
+
+
+def test_what_is_held_for_a_moment_is_left_for_a_run_that_begins(store: Store, ada: Spender) -> None:
+    ended, going = ada.ask(70), ada.ask(20)
+    asked(store, ended, going)
+    settled(store, spent(ended.id, 30))
+    with store.read() as connection:
+        assert left_for(connection, ada.plan, ada.task()) == 70 * CENT

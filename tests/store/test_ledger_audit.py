@@ -99,6 +99,11 @@ def test_a_reservation_changed_by_hand_is_found(
     assert any(line.startswith(named) for line in said), said
 
 
+def test_usage_that_was_given_to_another_run_by_hand_is_named(store: Store, ada: Spender) -> None:
+    said = by_hand(store, update(usage).values(run_id=ada.run(2)))
+    assert said == [f"usage {'b' * 32} is of run {ada.run(2)}, but its reservation is of {ada.run()}"]
+
+
 def test_a_reservation_deleted_or_inserted_by_hand_is_found_in_every_sum(store: Store, ada: Spender) -> None:
     def twice(connection: Connection) -> Any:
         row = connection.execute(select(reservations).where(reservations.c.id == "a" * 32)).mappings().one()
