@@ -73,11 +73,12 @@ def test_what_the_real_clis_send_is_let_through_as_it_is(file: Path) -> None:
     shape, body = shape_of(asked["path"]), asked["body"]
     wish = shape.read(copy.deepcopy(body), "", 16_384)
     wish.encode()
-    added: dict[str, Any] = {
+    additions: dict[str, dict[str, Any]] = {
         "openai.responses": {"max_output_tokens": 16_384, "service_tier": "default", "store": False},
         "openai.chat": {},
         "anthropic.messages": {"service_tier": "standard_only"},
-    }[shape.endpoint]
+    }
+    added = additions[shape.endpoint]
     if body["model"] == "rehearsal":
         added.pop("service_tier", None)
     expected = {**added, **body}
