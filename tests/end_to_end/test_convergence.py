@@ -142,7 +142,7 @@ def test_a_plan_converges_from_facts_when_temporals_database_is_lost(tmp_path, g
         told = psutil.Process(rig.pid("worker")).environ()
         with dev_server(lost, database=lost / "temporal.db") as server:
             worker = rig.begin("worker", environment={**told, "WATCHBILL_TEMPORAL_ADDRESS": server.address})
-            said, _ = worker.communicate(timeout=100)
+            _, said = worker.communicate(timeout=100)
         assert worker.returncode == 1
         assert "taken over" in said
         rig.assert_sound()

@@ -78,6 +78,8 @@ def test_a_confined_agent_gets_default_signals_no_privilege_and_no_file_of_ours(
     script = "grep -E '^(Sig(Blk|Ign)|Cap(Eff|Bnd)|NoNewPrivs)' /proc/self/status; ls -l /proc/self/fd"
     said = cells.said(cells.run(script)).splitlines()
     values = {line.split()[0]: int(line.split()[1], 16) for line in said[:5]}
+    # The C library keeps two signals for itself, lets nobody set them, and leaves one ignored in what `make` starts.
+    values["SigIgn:"] &= ~(0b11 << 31)
     assert values == {"SigBlk:": 0, "SigIgn:": 0, "CapEff:": 0, "CapBnd:": 0, "NoNewPrivs:": 1}
     targets = [line.rpartition(" -> ")[2].partition(":")[0] for line in said if " -> " in line]
     assert targets[:3] == ["/dev/null", "pipe", "pipe"]

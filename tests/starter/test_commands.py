@@ -218,5 +218,5 @@ def test_a_day_is_set_and_what_a_plan_cost_is_shown(installed):
     assert installed("approve", "priced#1", "--budget", "3", "--plan-budget", "4").returncode == Exit.DONE
     assert "3.00 USD of 3.00 USD left" in installed("costs", "priced").stdout
     assert installed("approve", "priced#1", "--budget", "9", "--sha", "0a1b2c3").returncode == Exit.USAGE
-    assert installed.json("audit")["findings"] == []
+    assert installed.json("audit", "priced")["findings"] == []
     installed("cancel", "priced")

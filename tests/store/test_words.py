@@ -164,7 +164,7 @@ def test_events_are_accepted_once_in_their_order_and_a_batch_whole_or_not_at_all
         assert words.say_events(connection, speaker, [("b", 1), ("a", 2), ("b", 3)], AT) == {"a", "b"}
         assert words.say_events(connection, speaker, [("a", 9), ("c", 4)], AT) == {"c"}
         assert words.say_events(connection, speaker, [], AT) == set()
-    with pytest.raises(ValueError), store.write() as connection:
+    with pytest.raises(TypeError), store.write() as connection:
         words.say_events(connection, speaker, [("d", 5), ("e", math.nan)], AT)
     with store.read() as connection:
         heard = words.events_after(connection, speaker.run)
