@@ -241,6 +241,7 @@ def opened(
     schema: Any = SCHEMA,
     books: Bookkeeping | None = None,
     limit: int = LIMIT,
+    model: str = MODEL,
 ) -> Iterator[Relay]:
     """A relay over the store, with a run under way that was told to answer by the schema."""
     graph = Graph(store)
@@ -250,7 +251,7 @@ def opened(
         keep_key(connection, signer.kid, signer.public, USE, datetime.now(UTC))
         put_brief(connection, Brief(run.id, "# Make it\n", schema, 1))
         # The plan's runtime is the shell, which has no model: the run is made one of an agent's.
-        connection.execute(update(runs).where(runs.c.id == run.id).values(model=MODEL))
+        connection.execute(update(runs).where(runs.c.id == run.id).values(model=model))
     metrics = Metrics()
     with ExitStack() as stack:
         kept = books or stack.enter_context(bookkeeper(store))

@@ -85,7 +85,8 @@ def agent(
     models.forget()
     home = tmp_path / "agent"
     home.mkdir(mode=0o700)
-    for relay in opened(sqlite_store, signer, Provider(), rehearsal.models_url, RESULT_SCHEMA):
+    model = MODELS[request.param]
+    for relay in opened(sqlite_store, signer, Provider(), rehearsal.models_url, RESULT_SCHEMA, model=model):
         yield Agent(request.param, relay, models, home)
 
 
@@ -110,4 +111,4 @@ def test_a_run_that_has_ended_is_refused_and_stops(agent: Agent) -> None:
     done = agent.perform()
     assert agent.models.asked() == []
     assert agent.relay.words() == []
-    assert "counts any more" in done.stdout + done.stderr
+    assert "gets no money any more" in done.stdout + done.stderr
