@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from starlette.requests import ClientDisconnect, Request
@@ -24,6 +25,18 @@ class Refused(Exception):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
+
+
+_LIKE_A_STATUS = re.compile("(?<=[0-9])(?=[0-9])")
+
+
+def final(message: str) -> str:
+    """The message of a refusal that is not to be tried again, in which no two digits follow one another.
+
+    OpenCode 1.18 tries again whatever has 429, 500, 502, 503, 504 or 524 in it, be it in an amount or an id. A word
+    joiner between digits cannot be seen, and is taken out again by whoever reads an agent's words.
+    """
+    return _LIKE_A_STATUS.sub("\u2060", message)
 
 
 def refusal(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:

@@ -19,7 +19,7 @@ import structlog
 from starlette.types import Receive, Scope, Send
 
 from domain.errors import Unavailable
-from relay.answers import Refused
+from relay.answers import Refused, final
 from relay.arrival import Arrival
 from relay.asking import LEASE, ask_of, require_model, shrink
 from relay.bookkeeping import Bookkeeping
@@ -293,7 +293,7 @@ def _target(call: _Call) -> str:
 
 async def _say_no(call: _Call, refused: Refused) -> None:
     call.status, call.outcome = refused.status, call.outcome or "turned_away"
-    content = call.shape.refusal(refused.status, str(refused))
+    content = call.shape.refusal(refused.status, final(str(refused)) if refused.status == 402 else str(refused))
     await call.arrival.whole(refused.status, content, _headers_of(refused))
 
 

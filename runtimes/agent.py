@@ -151,7 +151,7 @@ def outcome_of_status(status: int) -> Outcome:
 
 def short(text: str) -> str:
     """Text of an agent's or a provider's as a reason: plain, in one line, of at most 300 characters."""
-    line = " ".join(plain(text.encode(errors="replace")).split())
+    line = " ".join(plain(text.replace("\u2060", "").encode(errors="replace")).split())
     return line if len(line) <= _REASON_LIMIT else line[: _REASON_LIMIT - 1] + "…"
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import httpx
@@ -85,7 +86,10 @@ def test_too_little_money_is_told_in_the_callers_own_form_and_ends_it(metered: R
     assert answer.status_code == 402
     assert answer.headers["x-should-retry"] == "false"
     assert "retry-after" not in answer.headers
-    told = answer.json()["error"]["message"]
+    message = answer.json()["error"]["message"]
+    # OpenCode tries again what has 500 or 504 in it, as an amount may.
+    assert not any(one.isdigit() and other.isdigit() for one, other in pairwise(message))
+    told = message.replace("\u2060", "")
     assert f"the budget of task {metered.run.task_id} has 0.00000001 USD left of 0.00000001 USD" in told
     assert f'watchbill approve {metered.run.task_id} --budget "… USD"' in told
     assert metered.provider.asked == []
