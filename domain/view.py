@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from domain.confinement import sentence
-from domain.plan import MergePolicy
+from domain.plan import MergePolicy, PlanState
 from domain.policy import UNPROVEN
 from domain.task import ENDED, TaskState
 
@@ -93,7 +93,9 @@ class PlanView:
     @property
     def every_box_has_ended(self) -> bool:
         """Whether a plan under way has nothing left to wait for, however its tasks ended."""
-        return self.state in ("confirmed", "in_progress") and all(task.state in ENDED for task in self.tasks if task.id)
+        return self.state in (PlanState.CONFIRMED, PlanState.IN_PROGRESS) and all(
+            task.state in ENDED for task in self.tasks if task.id
+        )
 
 
 def followed(known: PlanView | None, news: PlanView) -> PlanView:

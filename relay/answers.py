@@ -27,7 +27,7 @@ class Refused(Exception):
         self.status = status
 
 
-_LIKE_A_STATUS = re.compile("(?<=[0-9])(?=[0-9])")
+_BETWEEN_DIGITS = re.compile("(?<=[0-9])(?=[0-9])")
 
 
 def final(message: str) -> str:
@@ -36,7 +36,7 @@ def final(message: str) -> str:
     OpenCode 1.18 tries again whatever has 429, 500, 502, 503, 504 or 524 in it, be it in an amount or an id. A word
     joiner between digits cannot be seen, and is taken out again by whoever reads an agent's words.
     """
-    return _LIKE_A_STATUS.sub("\u2060", message)
+    return _BETWEEN_DIGITS.sub("\u2060", message)
 
 
 def refusal(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:

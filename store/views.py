@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
-from sqlalchemy import Connection, exists, func, select
+from sqlalchemy import Connection, func, select
 
 from domain.confinement import of_runs
 from domain.document import inspect
@@ -14,7 +14,6 @@ from domain.errors import NotFound
 from domain.lifecycle import Move, Receipt
 from domain.plan import PlanEvent, PlanState, TaskSpec
 from domain.run import Role
-from domain.task import ENDED
 from domain.view import Happening, PlanView, TaskView, needs_person
 from store.costs import spent_on
 from store.moves import lock_chain, move
@@ -26,18 +25,11 @@ STORY = 60
 """How many of a plan's latest receipts its view tells."""
 
 
-def every_box_has_ended(connection: Connection, plan_id: str) -> bool:
-    """Whether a plan under way has nothing left to wait for, however its tasks ended."""
-    unfinished = select(tasks.c.id).where(tasks.c.plan_id == plans.c.id, tasks.c.state.not_in(ENDED))
-    under_way = plans.c.state.in_((PlanState.CONFIRMED, PlanState.IN_PROGRESS))
-    query = select(plans.c.id).where(plans.c.id == plan_id, under_way, ~exists(unfinished))
-    return connection.scalar(query) is not None
-
-
 def complete(connection: Connection, plan_id: str, at: datetime, incarnation: int) -> None:
     """End a plan all of whose tasks have ended, if that is still so."""
     lock_chain(connection, plan_id)
-    if every_box_has_ended(connection, plan_id):
+    view = plan_view(connection, plan_id)
+    if view and view.every_box_has_ended:
         key = f"complete:{load_plan(connection, plan_id).seq}"
         cause = "every box has ended"
         move(
