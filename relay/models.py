@@ -293,7 +293,7 @@ def _target(call: _Call) -> str:
 
 async def _say_no(call: _Call, refused: Refused) -> None:
     call.status, call.outcome = refused.status, call.outcome or "turned_away"
-    content = call.shape.refusal(refused.status, final(str(refused)) if refused.status == 402 else str(refused))
+    content = call.shape.refusal(refused.status, final(str(refused)) if refused.status < 500 else str(refused))
     await call.arrival.whole(refused.status, content, _headers_of(refused))
 
 
