@@ -27,8 +27,12 @@ def held(path: Path, *, exclusive: bool = True) -> Iterator[int]:
 
 
 def abandoned(path: Path) -> bool:
-    """Whether nobody holds the lock on this path."""
-    descriptor = _open(path)
+    """Whether something is there on which nobody holds the lock."""
+    try:
+        # Nothing is made here: who held it may have deleted it a moment ago.
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -145,6 +145,11 @@ def test_a_lock_lives_as_long_as_the_git_of_a_killed_worker(tmp_path: Path) -> N
     assert abandoned(lock)
 
 
+def test_what_was_deleted_a_moment_ago_is_not_made_anew_to_ask_for_its_lock(tmp_path: Path) -> None:
+    assert not abandoned(tmp_path / "gone")
+    assert not (tmp_path / "gone").exists()
+
+
 def test_a_push_makes_the_branch_and_a_repeat_finds_it(desk: Desk) -> None:
     (desk.workspace / "work").write_text("done")
     head = desk.collect().head_sha
