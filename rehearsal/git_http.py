@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
+import signal
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -138,7 +140,8 @@ class _Backend:
         self._feeding.cancel()
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
-                self._process.terminate()
+                # Not by asyncio, which would take the exit code from whoever waits for it.
+                os.kill(self._process.pid, signal.SIGTERM)
         await self._process.wait()
 
 

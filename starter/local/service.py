@@ -101,8 +101,7 @@ class Supervised:
         if self._keeping is not None:
             self._keeping.cancel()
         if self._process is not None:
-            with suppress(ProcessLookupError):
-                self._process.kill()
+            _send(self._process, signal.SIGKILL)
 
     async def stop(self) -> None:
         """Ask it to end, and kill it when that takes too long. Also ends what never got ready; repeatable."""
@@ -146,14 +145,13 @@ class Supervised:
         return self._process
 
     async def _end(self, process: Process) -> None:
-        with suppress(ProcessLookupError):
-            process.send_signal(signal.SIGTERM)
+        _send(process, signal.SIGTERM)
         try:
             async with asyncio.timeout(self.service.stop_within):
                 await process.wait()
         except TimeoutError:
             self._tell(f"{self.service.name} did not end within {self.service.stop_within:g} s and is killed")
-            process.kill()
+            _send(process, signal.SIGKILL)
             await process.wait()
 
     async def _ready(self) -> bool:
@@ -177,3 +175,13 @@ class Supervised:
         return f"{self.service.name} {how} {what_next}; " + (
             f"its last words: {last} (all of them: {self._log.path})" if last else "it said nothing"
         )
+
+
+def _send(process: Process, number: signal.Signals) -> None:
+    """Signal a process that may have ended meanwhile.
+
+    asyncio's own way asks the process first whether it has, which takes its exit code from whoever waits for it.
+    """
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, number)
