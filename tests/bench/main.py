@@ -131,7 +131,8 @@ def _conditions(size: Size, load: float, seconds: float) -> dict[str, Any]:
         "python": platform.python_version(),
         "load": [round(load, 1), round(os.getloadavg()[0], 1)],
         "rounds": {"commands": size.commands, "one task": size.singles, "many": 1},
-        "settings": f"WATCHBILL_GITHUB_PAUSE=0 (no pacing of writes to the forge), WATCHBILL_SLOTS={SLOTS}",
+        "settings": "WATCHBILL_GITHUB_PAUSE=0 (no pacing of writes to the forge), WATCHBILL_CONFINE=off (what a cell "
+        f"costs has a row of its own), WATCHBILL_SLOTS={SLOTS}",
         "plans": "an instant shell script and one instant check a task, merged when proven",
         "seconds": round(seconds),
     }

@@ -107,7 +107,8 @@ async def test_a_beat_that_fails_is_followed_by_another(impatient: Stage, monkey
     impatient.forge.merge(plan.task())
     await plan.hint()
     await plan.until(TaskState.MERGED)
-    assert len(failed) == 2
+    # Its task hears of the merge as well, and may have been quicker.
+    await impatient.until(lambda: len(failed) == 2)
     assert (await beating.describe()).run_id == before.run_id
     await plan.until_over()
 
