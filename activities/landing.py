@@ -45,11 +45,23 @@ class Landing:
     async def open_pull_request(self, task_id: str) -> Opened:
         """Find or make the one pull request of this task's branch.
 
-        A repeat, or a response that was lost, finds the pull request by its exact head and base.
+        A repeat, or a response that was lost, finds the pull request by its exact head and base. A draft that
+        was opened for this task before is made ready.
         """
         task, title, body = await asyncio.to_thread(self._text, task_id)
         return await self.forge.open_pull_request(
             task.repository, branch=branch_of(task.id), base=task.base, title=title, body=body
+        )
+
+    @activity.defn
+    async def open_draft(self, task_id: str) -> Opened:
+        """Find or make the draft in which unfinished work of this task is shown.
+
+        A repeat finds it by its exact head and base, and says the same in it again.
+        """
+        task, title, body = await asyncio.to_thread(self._text, task_id, unfinished=True)
+        return await self.forge.open_pull_request(
+            task.repository, branch=branch_of(task.id), base=task.base, title=title, body=body, draft=True
         )
 
     @activity.defn
@@ -107,7 +119,7 @@ class Landing:
         with self.store.read() as connection:
             return tasks.load_task(connection, task_id, activity.info().scheduled_time)
 
-    def _text(self, task_id: str) -> tuple[TaskFacts, str, str]:
+    def _text(self, task_id: str, *, unfinished: bool = False) -> tuple[TaskFacts, str, str]:
         with self.store.read() as connection:
             task = tasks.load_task(connection, task_id, activity.info().scheduled_time)
             seen = evidence.evidence_of(connection, task_id=task_id)
@@ -121,7 +133,9 @@ class Landing:
         chain = f"Receipt {head.seq} of plan `{head.chain}`, chain head `{head.hash}`. {sentence(confinement)}"
         asked = f"{task.title}\n\n{task.body}"
         said = publishable(summary_in(result.body)) if result else ""
-        body = text.body(task_id=task.id, asked=asked, said=said, evidence=proof, chain=chain, seal=token)
+        body = text.body(
+            task_id=task.id, asked=asked, said=said, evidence=proof, chain=chain, seal=token, unfinished=unfinished
+        )
         return task, text.title(task.title), body
 
     def _hints_handled(self, task_id: str, before: datetime) -> None:

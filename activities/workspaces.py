@@ -23,11 +23,11 @@ from domain.errors import NotFound, Superseded, Unauthorized, Unavailable, Watch
 from domain.identity import branch_of, digest
 from domain.lifecycle import Move
 from domain.publication import PushOrder
-from domain.pull import Push
+from domain.pull import Push, PushKind
 from domain.rules import Policy
 from domain.run import Collected, Role, RunEvent, RunFacts
 from domain.scope import outside
-from domain.task import TaskFacts, TaskState
+from domain.task import TaskFacts
 from forge.collect import Work
 from forge.git import Auth
 from forge.mirror import Mirror
@@ -139,12 +139,16 @@ class Workspaces:
     async def push_branch(self, order: PushOrder) -> Push:
         """Put exactly this commit on the task's branch, unless a newer epoch or somebody else's commit is there.
 
-        A repeat finds the branch at the commit already; a response that was lost is not pushed twice.
+        A repeat finds the branch at the commit already; a response that was lost is not pushed twice. A crash
+        before the task's row says so leaves a commit there that a run of this task left: it is ours all the same.
         """
         task = await asyncio.to_thread(self._current, order)
         mirror = Mirror(self.home, task.repository)
         async with self._remote(task) as (url, auth):
-            return await in_thread(mirror.push, url, auth, branch_of(task.id), order.sha, task.pushed_sha)
+            push = await in_thread(mirror.push, url, auth, branch_of(task.id), order.sha, task.pushed_sha)
+            if push.kind is PushKind.MOVED and await in_thread(mirror.is_left_by, task.id, push.sha):
+                push = await in_thread(mirror.push, url, auth, branch_of(task.id), order.sha, push.sha)
+            return push
 
     @activity.defn
     async def clear_away(self, task_id: str) -> None:
@@ -243,7 +247,7 @@ class Workspaces:
 
     def _current(self, order: PushOrder) -> TaskFacts:
         task = self._load_task(order.task_id)
-        if task.epoch != order.epoch or task.state is not TaskState.PUBLISHING:
+        if task.epoch != order.epoch or task.state is not order.state:
             raise Superseded(f"task {task.id} has moved on; {order.sha[:12]} is not pushed")
         return task
 

@@ -39,10 +39,20 @@ def before_run(task: TaskFacts) -> Pause | None:
     )
 
 
-def after_work(task: TaskFacts, run: RunFacts, end: RunEnd, work: Collected) -> Answer:
-    """What an author's run amounts to, from how it ended and what it left."""
+def is_worth_a_draft(task: TaskFacts, run: RunFacts, end: RunEnd, work: Collected) -> bool:
+    """Whether people should see on the forge what a run left when its money was spent; never what the plan refuses."""
+    refused = run.round == task.round and end.outcome is Outcome.REFUSED
+    return refused and bool(work.changed) and not work.strays and not work.faults
+
+
+def after_work(
+    task: TaskFacts, run: RunFacts, end: RunEnd, work: Collected, draft: PullRequest | None = None
+) -> Answer:
+    """What an author's run amounts to, from how it ended and what it left; `draft` is where that is shown."""
     if run.round != task.round:
         return Wait(0)
+    if end.outcome is Outcome.REFUSED:
+        return _after_refusal(task, end, work, draft)
     if end.state is not RunState.FINISHED:
         return _after_broken_run(task, run, end, work)
     kept: dict[str, Any] = {"head_sha": work.head_sha, "tree_sha": work.tree_sha, "base_sha": work.base_sha}
@@ -74,11 +84,21 @@ def after_work(task: TaskFacts, run: RunFacts, end: RunEnd, work: Collected) -> 
     )
 
 
+def _after_refusal(task: TaskFacts, end: RunEnd, work: Collected, draft: PullRequest | None) -> Answer:
+    """No money is left. A draft is a pull request like any other, and its head is what we pushed."""
+    ended = forge_fact(task, draft) if draft is not None else None
+    if ended is not None:
+        return ended
+    shown, found = "pushed nowhere", dict[str, Any]()
+    if draft is not None:
+        shown = f"shown in draft {draft.url}"
+        found = {"pull_number": draft.number, "pull_url": draft.url, "pushed_sha": draft.head_sha}
+    kept = f"What it did is kept as {work.head_sha[:12]}, and {shown}. " if work.changed else ""
+    why = f"The money is spent: {end.reason}. {kept}Raise the budget, or cancel."
+    return Pause(QuestionKind.OUT_OF_BUDGET, why, TaskState.WORKING, found)
+
+
 def _after_broken_run(task: TaskFacts, run: RunFacts, end: RunEnd, work: Collected) -> Answer:
-    if end.outcome is Outcome.REFUSED:
-        kept = f"What it did is kept as {work.head_sha[:12]}, and pushed nowhere. " if work.changed else ""
-        why = f"The money is spent: {end.reason}. {kept}Raise the budget, or cancel."
-        return Pause(QuestionKind.OUT_OF_BUDGET, why, TaskState.WORKING)
     if end.state is RunState.REFUSED:
         return Pause(QuestionKind.CANNOT_GO_ON, f"The run was refused: {end.reason}.", TaskState.WORKING)
     if end.state is not RunState.CRASHED:

@@ -196,11 +196,12 @@ class BeatReply:
 
 @dataclass(frozen=True)
 class PushOrder:
-    """Push exactly this commit, if the task is still at this epoch."""
+    """Push exactly this commit, if the task is still in this state and at this epoch."""
 
     task_id: str
     epoch: int
     sha: str
+    state: TaskState = TaskState.PUBLISHING
 
 
 @dataclass(frozen=True)

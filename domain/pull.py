@@ -19,6 +19,7 @@ class Repository:
 class PullRequest:
     """Read from the forge, never from a webhook. `mergeable` is None while the forge works it out.
 
+    A `draft` stands there to be read; the forge merges none.
     `closed_at` (ISO 8601) is empty while open; `merged_sha` is the commit on the base, set once merged.
     """
 
@@ -33,6 +34,7 @@ class PullRequest:
     mergeable: bool | None = None
     closed_at: str = ""
     merged_by: str = ""
+    draft: bool = False
 
 
 class PushKind(StrEnum):
@@ -55,6 +57,8 @@ class OpenKind(StrEnum):
     FOUND = "found"
     EMPTY = "empty"
     """The forge sees no commits between base and branch: the base contains the work already."""
+    NO_DRAFTS = "no_drafts"
+    """The forge has no drafts in this repository; nothing was opened."""
 
 
 @dataclass(frozen=True)

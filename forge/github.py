@@ -9,12 +9,16 @@ from domain.errors import NotFound, Unauthorized, Unavailable, WatchbillError
 from domain.pull import Merge, MergeKind, Opened, OpenKind, PullRequest, Repository
 from forge import text
 from forge.git import Auth
-from forge.github_api import GitHubApi
+from forge.github_api import GRAPHQL, GitHubApi
 from forge.github_auth import Credentials
-from forge.github_errors import Refused
+from forge.github_errors import Refused, graphql_error
 from forge.port import owner_of
 
 _PAGE = 100
+
+_MARK_READY = """
+mutation($pull: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $pull}) { pullRequest { isDraft } } }
+"""
 
 
 class GitHub:
@@ -52,16 +56,22 @@ class GitHub:
         self._credentials.forget(name)
         return await self._credentials.token(name) != before
 
-    async def open_pull_request(self, name: str, *, branch: str, base: str, title: str, body: str) -> Opened:
+    async def open_pull_request(
+        self, name: str, *, branch: str, base: str, title: str, body: str, draft: bool = False
+    ) -> Opened:
         found = await self._standing(name, branch, base)
+        if found and found.open and found.draft:
+            found = await self._renew_draft(name, found.number, text.title(title), body, ready=not draft)
         if found:
             return Opened(OpenKind.FOUND, found)
-        wanted = {"title": text.title(title), "body": body, "head": branch, "base": base}
+        wanted = {"title": text.title(title), "body": body, "head": branch, "base": base, "draft": draft}
         try:
             return Opened(OpenKind.OPENED, _pull(await self._ask(name, "POST", "/pulls", json=wanted)))
         except Refused as refused:
             if refused.says("No commits between"):
                 return Opened(OpenKind.EMPTY)
+            if refused.says("Draft pull requests are not supported"):
+                return Opened(OpenKind.NO_DRAFTS)
             if refused.says("A pull request already exists"):
                 return Opened(OpenKind.FOUND, await self._listed_at_last(name, branch, base))
             for field, wrong in (("head", branch), ("base", base)):
@@ -110,6 +120,18 @@ class GitHub:
             return opened
         head = await self.branch_head(name, branch)
         return next((pull for pull in pulls if head in (None, pull.head_sha)), None)
+
+    async def _renew_draft(self, name: str, number: int, title: str, body: str, *, ready: bool) -> PullRequest:
+        """Say of a draft what is to be said now, and let it be merged once it is ready; only GraphQL can do that."""
+        found = await self._ask(name, "PATCH", f"/pulls/{number}", json={"title": title, "body": body})
+        if not ready:
+            return _pull(found)
+        asked = {"query": _MARK_READY, "variables": {"pull": found["node_id"]}}
+        answer = await self._send(name, "POST", GRAPHQL, json=asked)
+        pull = await self.read_pull_request(name, number)
+        if pull.draft and pull.open and answer.get("errors"):
+            raise graphql_error(f"mark {name}#{number} as ready", answer["errors"])
+        return pull
 
     async def _listed_at_last(self, name: str, branch: str, base: str) -> PullRequest:
         pull = next((pull for pull in await self._pulls(name, branch, base) if pull.open), None)
@@ -175,15 +197,18 @@ class GitHub:
 
     async def _ask(self, name: str, method: str, path: str = "", **about: Any) -> Any:
         owner_of(name)
+        return await self._send(name, method, f"/repos/{name}{path}", **about)
+
+    async def _send(self, name: str, method: str, path: str, **about: Any) -> Any:
         token = await self._credentials.token(name)
         try:
-            return await self._api.ask(f"Bearer {token}", method, f"/repos/{name}{path}", **about)
+            return await self._api.ask(f"Bearer {token}", method, path, **about)
         except Unauthorized:
             # A 401 has done nothing, and the token may have been revoked: by a new installation, say.
             if not await self.renew_auth(name):
                 raise
             token = await self._credentials.token(name)
-            return await self._api.ask(f"Bearer {token}", method, f"/repos/{name}{path}", **about)
+            return await self._api.ask(f"Bearer {token}", method, path, **about)
 
 
 def _pull(found: dict[str, Any]) -> PullRequest:
@@ -202,4 +227,5 @@ def _pull(found: dict[str, Any]) -> PullRequest:
         mergeable=found.get("mergeable"),
         closed_at=found["closed_at"] or "",
         merged_by=(found.get("merged_by") or {}).get("login") or "",
+        draft=bool(found.get("draft")),
     )

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from forge.github_client import Client
 
+GRAPHQL = "/graphql"
+"""The path that stands for GraphQL's address, wherever that is."""
+
 SECONDS_BETWEEN_WRITES = 1.0
 """What GitHub asks for, so that its secondary limits are not met."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -10,6 +11,7 @@ from githubkit import GitHub
 from githubkit.exception import RequestError
 
 from domain.errors import Unavailable, WatchbillError
+from forge.github_api import GRAPHQL
 from forge.github_errors import ErrorAnswer
 
 API_VERSION = "2022-11-28"
@@ -32,6 +34,9 @@ class Client:
     """Sends requests, and turns what goes wrong into the domain's errors."""
 
     def __init__(self, base_url: str) -> None:
+        # On a GitHub of one's own it lies beside the version of REST, not below it.
+        beside = re.sub(r"/api/v3/?$", "/api/graphql", base_url)
+        self._graphql = beside if beside != base_url else GRAPHQL
         self._connections = _Connections(trust_env=False, limits=httpx.Limits(keepalive_expiry=30))
         # Its defaults wait for ever, repeat a POST by themselves, and share one HTTP cache between tokens.
         self._github = GitHub(
@@ -50,8 +55,9 @@ class Client:
     ) -> Any:
         """The decoded answer, None for an empty one. Raises the errors of forge.github_errors."""
         headers = {"Authorization": authorization, "X-GitHub-Api-Version": API_VERSION}
+        address = self._graphql if path == GRAPHQL else path
         try:
-            response = await self._github.arequest(method, path, params=params, json=json, headers=headers)
+            response = await self._github.arequest(method, address, params=params, json=json, headers=headers)
         except RequestError as error:
             if isinstance(error.exc, WatchbillError):
                 raise error.exc from None

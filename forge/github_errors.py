@@ -9,7 +9,7 @@ https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -34,6 +34,22 @@ class Refused(WatchbillError):
     def says(self, *words: str) -> bool:
         """Whether one of GitHub's sentences holds any of these; it has no codes for them."""
         return any(word in reason for word in words for reason in self.reasons)
+
+
+def graphql_error(asked: str, errors: Sequence[Mapping[str, Any]]) -> WatchbillError:
+    """The error for what GraphQL answers with status 200; its types are what REST has statuses for."""
+    reasons = tuple(str(error.get("message") or "") for error in errors)
+    said = redact(f"GitHub did not {asked}: {'; '.join(filter(None, reasons)) or 'no reason'}")
+    match str(errors[0].get("type") or ""):
+        case "RATE_LIMITED":
+            return RateLimited(said, retry_after=LEAST_WAIT)
+        case "FORBIDDEN" | "INSUFFICIENT_SCOPES":
+            return Unauthorized(f"{said}; check what the token or the App may do there")
+        case "NOT_FOUND":
+            return NotFound(said)
+        case "SERVICE_UNAVAILABLE" | "INTERNAL":
+            return Unavailable(said)
+    return Refused(said, status=422, reasons=reasons, fields=())
 
 
 @dataclass(frozen=True)

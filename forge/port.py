@@ -45,9 +45,13 @@ class Forge(Protocol):
         """Get new credentials for a repository that did not take ours; False when there are no others."""
         ...
 
-    async def open_pull_request(self, name: str, *, branch: str, base: str, title: str, body: str) -> Opened:
+    async def open_pull_request(
+        self, name: str, *, branch: str, base: str, title: str, body: str, draft: bool = False
+    ) -> Opened:
         """Open the pull request from `branch` to `base`, or find the one that there is.
 
+        A draft that is found gets this title and body, and is made ready unless a `draft` is what is wanted;
+        NO_DRAFTS where the forge has none for this repository. One that is ready stays so, and as it is.
         FOUND also for one that was merged or closed with the branch as it is now, or gone: what a person
         closed is not opened again. EMPTY when the forge sees nothing to merge. Raises NotFound when branch
         or base is not there.

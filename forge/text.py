@@ -83,9 +83,18 @@ def message(subject: str, text: str = "") -> str:
 
 
 def body(
-    *, task_id: str, asked: str, said: str = "", evidence: Sequence[Evidence] = (), chain: str = "", seal: str = ""
+    *,
+    task_id: str,
+    asked: str,
+    said: str = "",
+    evidence: Sequence[Evidence] = (),
+    chain: str = "",
+    seal: str = "",
+    unfinished: bool = False,
 ) -> str:
     """A pull request's body: what was asked, what the agent says, the evidence, the chain's head, and the markers.
+
+    One of `unfinished` work says so first.
 
     `asked` is the task's text, `said` the agent's own word of its work, `chain` a line of ours, `seal` the head as
     it was signed. What was asked is cut where the whole would be longer than the forge takes.
@@ -95,7 +104,8 @@ def body(
     parts += [chain] if chain else []
     parts += [marker("seal", seal)] if seal else []
     below = "\n\n".join([*parts, marker("task", task_id)])
-    head = "## What was asked\n\n"
+    head = f"{UNFINISHED}\n\n" if unfinished else ""
+    head += "## What was asked\n\n"
     room = MAX_BODY - len(head) - len(below) - 2
     return f"{head}{_quoted(neutral(asked), room)}\n\n{below}"
 
@@ -105,6 +115,10 @@ def _quoted(text: str, room: int) -> str:
     quoted = "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines()) or "> (no text)"
     return quoted if len(quoted) <= room else f"{quoted[: room - len(_CUT)]}{_CUT}"
 
+
+UNFINISHED = (
+    "**Unfinished.** The money for this work was spent before it was done. It goes on here once its budget is raised."
+)
 
 SAID = "In its own words, which nobody has checked:"
 

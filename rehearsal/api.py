@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from rehearsal import app_api, auth, check_api, issue_api, limits, pull_api, repository_api
+from rehearsal import app_api, auth, check_api, graphql_api, issue_api, limits, pull_api, repository_api
 from rehearsal.answers import Answer, Json, Refused, etag, not_found
 from rehearsal.auth import ANONYMOUS, Actor
 from rehearsal.call import Call, Endpoint
@@ -24,6 +24,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *pull_api.ENDPOINTS,
     *issue_api.ENDPOINTS,
     *check_api.ENDPOINTS,
+    *graphql_api.ENDPOINTS,
     *limits.ENDPOINTS,
     *repository_api.LAST_ENDPOINTS,
 )

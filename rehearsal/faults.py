@@ -33,6 +33,8 @@ class FaultKind(StrEnum):
     """A pull request is read with `mergeable: null`, as when GitHub has not worked it out yet."""
     STALE_LIST = "stale-list"
     """A list of pull requests leaves out its newest, as a replica that lags behind would."""
+    NO_DRAFTS = "no-drafts"
+    """A draft is refused, as in a private repository whose owner pays for none."""
     WEBHOOK_DROPPED = "webhook-dropped"
     """Never sent. Recorded as a failed delivery, unless option `recorded` is false."""
     WEBHOOK_DUPLICATED = "webhook-duplicated"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rehearsal import faults, merging, pull_shapes, pulls, reviews, shapes
-from rehearsal.answers import Answer, not_found
+from rehearsal.answers import Answer, custom, not_found
 from rehearsal.auth import denied, may
 from rehearsal.call import Call, Endpoint
 from rehearsal.faults import FaultKind
@@ -45,7 +45,9 @@ def list_pulls(call: Call) -> Answer:
 
 
 def create_pull(call: Call) -> Answer:
-    body = call.body.get("body")
+    body, draft = call.body.get("body"), bool(call.body.get("draft"))
+    if draft and faults.strike(call.state, (FaultKind.NO_DRAFTS,), "POST", call.path_name):
+        raise custom("PullRequest", "Draft pull requests are not supported in this repository.")
     pull = pulls.create(
         call.state,
         call.repository,
@@ -54,7 +56,7 @@ def create_pull(call: Call) -> Answer:
         body=call.text("body") if body is not None else None,
         head=call.text("head"),
         base=call.text("base"),
-        draft=bool(call.body.get("draft")),
+        draft=draft,
     )
     location = pull_url(call.state, call.repository, pull["number"])
     return Answer(_full(call, pull), 201, headers={"Location": location})

@@ -36,6 +36,22 @@ def again(state: State, pull: Row) -> Row:
     return row
 
 
+def with_node(state: State, node_id: str) -> Row | None:
+    """The pull request that a `node_id` names."""
+    kind, _, number = node_id.partition("_")
+    return state.one(f"{_SELECT} WHERE pull.issue = ?", number) if kind == "PR" and number.isdecimal() else None
+
+
+def mark_ready(state: State, pull: Row, actor: str) -> Row:
+    """A draft that is ready for review; one that is ready stays so, and nobody is told."""
+    if not pull["draft"]:
+        return pull
+    state.run("UPDATE pull SET draft = 0 WHERE issue = ?", pull["issue"])
+    state.run("UPDATE issue SET updated_at = ? WHERE id = ?", now(), pull["issue"])
+    tell(state, again(state, pull), "ready_for_review", actor)
+    return again(state, pull)
+
+
 def open_from(state: State, repository: int, branch: str) -> list[Row]:
     return state.all(
         f"{_SELECT} WHERE issue.state = 'open' AND head_repository = ? AND head_ref = ?", repository, branch

@@ -56,6 +56,9 @@ GIT: dict[str, Any] = {
 }
 """Git work on one host's disk; a queue that nobody polls is noticed after `schedule_to_start_timeout`."""
 
+GIT_NOW: dict[str, Any] = GIT | {"schedule_to_close_timeout": timedelta(minutes=5)}
+"""The same where a person is to be asked something that does not depend on it."""
+
 CLEAN_UP: dict[str, Any] = {
     "start_to_close_timeout": timedelta(seconds=60),
     "schedule_to_close_timeout": timedelta(minutes=5),

@@ -7,7 +7,9 @@ anew at any line, and goes on from what the graph says. It ends when the task ha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError
@@ -21,7 +23,7 @@ with workflow.unsafe.imports_passed_through():
     from domain.flow import Answer, Fail, Pause, Wait, moves_of, run_to_continue
     from domain.identity import host_queue
     from domain.publication import BeginRun, MergeOrder, Moves, MovesReply, PushOrder, TaskRef
-    from domain.pull import Merge, Opened, PullRequest, Push
+    from domain.pull import Merge, Opened, PullRequest, Push, PushKind
     from domain.run import Collected, EndKind, Role, RunEnd, RunFacts, RunState
     from domain.task import SLOTTED, QuestionKind, TaskFacts, TaskState
     from workflows import options, surface
@@ -98,7 +100,27 @@ class TaskWorkflow:
             run = await self._begin(task, Role.AUTHOR)
         end = await self._run(task, run)
         work: Collected = await on_host(task, run.host, Workspaces.collect_work, run.id, options.GIT, run)
-        return judge.after_work(task, run, end, work)
+        draft = await self._draft(task, run, work) if judge.is_worth_a_draft(task, run, end, work) else None
+        return judge.after_work(task, run, end, work, draft)
+
+    async def _draft(self, task: TaskFacts, run: RunFacts, work: Collected) -> PullRequest | None:
+        """Show unfinished work as a draft, if the forge takes it soon: a person is about to be asked for money.
+
+        A pull request that is ready is left alone: what is unfinished does not belong where it can be merged.
+        """
+        try:
+            there = await self._look(task, options.FORGE_NOW) if task.pull_number is not None else None
+            if there is not None and not (there.open and there.draft):
+                return None
+            order = PushOrder(task.id, run.epoch, work.head_sha, task.state)
+            push: Push = await on_host(task, run.host, Workspaces.push_branch, order, options.GIT_NOW)
+            if push.kind is not PushKind.PUSHED:
+                return None
+            opened: Opened = await workflow.execute_activity_method(Landing.open_draft, task.id, **options.FORGE_NOW)
+        except ActivityError as error:
+            workflow.logger.info("no draft", extra={"task": task.id, "reason": failure_of(error)})
+            return None
+        return opened.pull
 
     async def _check(self, task: TaskFacts) -> Answer:
         """Run the plan's checks ourselves, in a clean checkout of the commit; never on the agent's word."""
@@ -165,10 +187,8 @@ class TaskWorkflow:
             raise HostGone(run.host)
         return end
 
-    async def _look(self, task: TaskFacts) -> PullRequest | None:
-        pull: PullRequest | None = await workflow.execute_activity_method(
-            Landing.look_at_pull_request, task.id, **options.FORGE
-        )
+    async def _look(self, task: TaskFacts, how: Mapping[str, Any] = options.FORGE) -> PullRequest | None:
+        pull: PullRequest | None = await workflow.execute_activity_method(Landing.look_at_pull_request, task.id, **how)
         return pull
 
     async def _carry_out(self, task: TaskFacts, answer: Answer) -> TaskFacts:

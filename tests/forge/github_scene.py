@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import http.server
 import threading
 from collections.abc import Iterator
@@ -71,19 +70,10 @@ class GitHubScene:
         return plain_git(self.clone, "rev-parse", "HEAD")
 
     async def asked(self, times: int, method: str, ending: str) -> None:
-        """Assert that there were so many requests whose path has this ending.
-
-        The stand-in writes a request down after it has answered, so the last may need a moment.
-        """
-        for _ in range(500):
-            count = sum(
-                request.method == method and urlsplit(request.path).path.endswith(ending)
-                for request in self.standin.scene.requests()
-            )
-            if count >= times:
-                break
-            await asyncio.sleep(0.01)
-        assert count == times
+        """Assert that there were so many requests whose path has this ending."""
+        requests = self.standin.scene.requests()
+        found = [one for one in requests if one.method == method and urlsplit(one.path).path.endswith(ending)]
+        assert len(found) == times
 
     async def as_person(self, method: str, path: str, json: Any = None, *, login: str = PERSON) -> Any:
         token = self.standin.scene.personal_token(login)

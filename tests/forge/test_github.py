@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,63 @@ async def test_a_pull_request_is_opened_once_and_found_after_that(github: GitHub
     assert again.kind == OpenKind.FOUND
     assert again.pull is not None
     assert again.pull.number == first.pull.number
+
+
+async def drafted(github: GitHubScene, body: str = "B") -> Opened:
+    return await github.forge.open_pull_request(
+        REPOSITORY, branch=BRANCH, base="main", title="T", body=body, draft=True
+    )
+
+
+async def test_a_draft_says_what_is_so_now_and_becomes_the_pull_request(github: GitHubScene) -> None:
+    github.commit(BRANCH, {"a": "1"})
+    first = await drafted(github, "unfinished")
+    assert first.kind == OpenKind.OPENED
+    assert first.pull is not None
+    assert first.pull.draft
+    again = await drafted(github, "more of it")
+    assert again.pull == first.pull
+    assert (await github.as_person("GET", f"/repos/{REPOSITORY}/pulls/1"))["body"] == "more of it"
+
+    ready = await opened(github)
+    assert (ready.kind, ready.pull) == (OpenKind.FOUND, replace(first.pull, draft=False))
+    assert (await github.as_person("GET", f"/repos/{REPOSITORY}/pulls/1"))["body"] == "B"
+    merge = await github.forge.merge_pull_request(REPOSITORY, 1, sha=first.pull.head_sha, title="T")
+    assert merge.kind == MergeKind.MERGED
+
+
+async def test_what_is_ready_does_not_become_a_draft_again(github: GitHubScene) -> None:
+    pull = await with_pull(github)
+    found = await drafted(github, "unfinished")
+    assert found.pull is not None
+    assert (found.kind, found.pull.number, found.pull.draft) == (OpenKind.FOUND, pull.number, False)
+    assert (await github.as_person("GET", f"/repos/{REPOSITORY}/pulls/1"))["body"] == "B"
+
+
+async def test_a_repository_without_drafts_says_so_and_nothing_is_opened(github: GitHubScene) -> None:
+    github.commit(BRANCH, {"a": "1"})
+    github.standin.scene.fault("no-drafts")
+    assert await drafted(github) == Opened(OpenKind.NO_DRAFTS)
+    assert (await opened(github)).kind == OpenKind.OPENED
+
+
+async def test_a_draft_that_somebody_made_ready_meanwhile_is_ready(github: GitHubScene) -> None:
+    github.commit(BRANCH, {"a": "1"})
+    await drafted(github)
+    github.standin.scene.fault("error-after", path="/graphql", status=502)
+    with pytest.raises(Unavailable):
+        await opened(github)
+    ready = await opened(github)
+    assert ready.pull is not None
+    assert not ready.pull.draft
+
+
+async def test_a_draft_that_may_not_be_made_ready_is_an_error_that_says_so(github: GitHubScene) -> None:
+    github.commit(BRANCH, {"a": "1"})
+    await drafted(github)
+    github.standin.scene.collaborator(REPOSITORY, "reader", "read")
+    with pytest.raises(Unauthorized, match="check what the token or the App may do there"):
+        await github.forge_of("reader").open_pull_request(REPOSITORY, branch=BRANCH, base="main", title="T", body="B")
 
 
 async def test_many_at_once_open_one_pull_request(github: GitHubScene) -> None:

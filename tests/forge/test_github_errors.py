@@ -8,7 +8,7 @@ from email.utils import formatdate
 import pytest
 
 from domain.errors import NotFound, RateLimited, Unauthorized, Unavailable, WatchbillError
-from forge.github_errors import LEAST_WAIT, ErrorAnswer, Refused
+from forge.github_errors import LEAST_WAIT, ErrorAnswer, Refused, graphql_error
 from forge.redact import redact
 
 NOW = 1_700_000_000.0
@@ -110,3 +110,20 @@ def test_secrets_are_taken_out_of_what_is_said(secret: str) -> None:
 
 def test_what_github_says_is_redacted_too() -> None:
     assert "ghp_" not in str(error(422, f"bad token ghp_{'x' * 36}"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "means"),
+    [
+        ("RATE_LIMITED", RateLimited),
+        ("FORBIDDEN", Unauthorized),
+        ("NOT_FOUND", NotFound),
+        ("INTERNAL", Unavailable),
+        ("UNPROCESSABLE", Refused),
+        (None, Refused),
+    ],
+)
+def test_what_graphql_refuses_means_what_rest_would_say(kind: str | None, means: type[WatchbillError]) -> None:
+    found = graphql_error("mark acme/shop#1 as ready", [{"type": kind, "message": "It may not be."}])
+    assert type(found) is means
+    assert str(found).startswith("GitHub did not mark acme/shop#1 as ready: It may not be.")

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.rehearsal.conftest import NAME, Shop, basic, git
+from tests.rehearsal.conftest import NAME, Ear, Installed, Shop, basic, eventually, git
 
 PULLS = f"repos/{NAME}/pulls"
 
@@ -268,3 +268,43 @@ def test_the_diff_comes_by_media_type(shop: Shop) -> None:
     shop.open("topic")
     diff = shop.owner("GET", f"{PULLS}/1", headers={"Accept": "application/vnd.github.diff"}).text
     assert "-PRICE = 1\n+PRICE = 2" in diff
+
+
+READY = """mutation($pull: ID!) {
+  markPullRequestReadyForReview(input: {pullRequestId: $pull}) { pullRequest { number isDraft } }
+}"""
+
+
+def graphql(client: Any, query: str, **variables: Any) -> Any:
+    answer = client("POST", "graphql", query=query, variables=variables)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_a_draft_is_made_ready_by_graphql_and_whoever_listens_is_told_once(
+    shop: Shop, installed: Installed, ear: Ear
+) -> None:
+    shop.github.scene.app_webhook("watchbill", ear.url, Ear.SECRET)
+    pull = shop.open("topic", draft=True)
+    client = shop.client(installed.mint()["token"])
+    for _ in range(2):
+        found = graphql(client, READY, pull=pull["node_id"])
+        assert found == {"data": {"markPullRequestReadyForReview": {"pullRequest": {"number": 1, "isDraft": False}}}}
+    assert shop.owner.read(f"{PULLS}/1")["draft"] is False
+    eventually(lambda: "pull_request.ready_for_review" in ear.names())
+    assert ear.names().count("pull_request.ready_for_review") == 1
+
+
+def test_graphql_says_what_is_wrong_with_status_200(shop: Shop) -> None:
+    shop.github.scene.collaborator(NAME, "bob", "read")
+    node = shop.open("topic", draft=True)["node_id"]
+    bob = shop.client(shop.github.scene.personal_token("bob"))
+    assert graphql(bob, READY, pull=node)["errors"][0]["type"] == "FORBIDDEN"
+    missing = graphql(shop.owner, READY, pull="PR_999")
+    assert missing["errors"][0]["type"] == "NOT_FOUND"
+    assert missing["data"] == {"markPullRequestReadyForReview": None}
+    shop.owner("PATCH", f"{PULLS}/1", state="closed")
+    assert graphql(shop.owner, READY, pull=node)["errors"][0]["type"] == "UNPROCESSABLE"
+    assert "Cannot query field" in graphql(shop.owner, "{ nothing }")["errors"][0]["message"]
+    assert "must be specified" in shop.owner("POST", "graphql").json()["errors"][0]["message"]
+    assert shop.client("")("POST", "graphql", query=READY).status_code == 401

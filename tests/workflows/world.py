@@ -23,7 +23,7 @@ from domain.lifecycle import Move
 from domain.publication import PushOrder
 from domain.pull import Merge, MergeKind, Opened, OpenKind, PullRequest, Push, PushKind, Repository
 from domain.run import Collected, EndKind, Outcome, RunEnd, RunEvent, RunFacts, RunState
-from domain.task import TaskFacts, TaskState
+from domain.task import TaskFacts
 from forge.git import Auth
 from store import runs
 from store.database import Store
@@ -90,18 +90,23 @@ class ScriptedForge:
     async def renew_auth(self, name: str) -> bool:
         return False
 
-    async def open_pull_request(self, name: str, *, branch: str, base: str, title: str, body: str) -> Opened:
+    async def open_pull_request(
+        self, name: str, *, branch: str, base: str, title: str, body: str, draft: bool = False
+    ) -> Opened:
         task = str(task_of_branch(branch))
         told = self.script.next(task, "open")
         if told is not None:
             return Opened(OpenKind(told))
         found = await self.find_pull_request(name, branch=branch, base=base)
         if found is not None:
-            return Opened(OpenKind.FOUND, found)
+            self.change(task, draft=found.draft and draft, head_sha=self.branches[branch])
+            return Opened(OpenKind.FOUND, self.pull_of(task))
         self.opened[task] += 1
         number = next(self._numbers)
         url = f"https://forge.invalid/{name}/pull/{number}"
-        self.pulls[number] = PullRequest(number, url, True, False, branch, self.branches[branch], base, mergeable=True)
+        self.pulls[number] = PullRequest(
+            number, url, True, False, branch, self.branches[branch], base, mergeable=True, draft=draft
+        )
         return Opened(OpenKind.OPENED, self.pulls[number])
 
     async def find_pull_request(self, name: str, *, branch: str, base: str) -> PullRequest | None:
@@ -270,7 +275,7 @@ class ScriptedHost:
         with self.store.read() as connection:
             task = load_task(connection, order.task_id, datetime.now(UTC))
         self.script.next(task.id, "push")
-        if task.epoch != order.epoch or task.state is not TaskState.PUBLISHING:
+        if task.epoch != order.epoch or task.state is not order.state:
             raise Superseded(f"task {task.id} has moved on")
         there = self.forge.branches.get(branch_of(task.id), "")
         if there not in (task.pushed_sha, order.sha):
