@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -31,4 +32,10 @@ def policy_in(connection: Connection, plan_id: str, home: Path) -> Policy:
 def _confirmed(connection: Connection, plan_id: str) -> PlanSpec:
     plan = load_plan(connection, plan_id)
     revision = load_revision(connection, plan.id, plan.revision)
-    return parse(revision.text, file_name=f"{plan.slug}.md")
+    return _read(revision.text, f"{plan.slug}.md")
+
+
+@lru_cache(maxsize=64)
+def _read(text: str, file_name: str) -> PlanSpec:
+    """Every run of a plan asks for the same text."""
+    return parse(text, file_name=file_name)

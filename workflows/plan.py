@@ -7,7 +7,7 @@ tasks are begun by the owner's heartbeat and lead lives of their own.
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from contextlib import suppress
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
@@ -49,6 +49,13 @@ class PlanWorkflow:
 
     @workflow.run
     async def run(self, ref: PlanRef) -> str:
+        ticking = asyncio.create_task(self._tick())
+        try:
+            return await self._watch()
+        finally:
+            ticking.cancel()
+
+    async def _watch(self) -> str:
         while True:
             self._hinted = False
             await self._look()
@@ -57,8 +64,14 @@ class PlanWorkflow:
                 return self._view.state if self._view else "nothing was published"
             if workflow.info().is_continue_as_new_suggested():
                 await self._finish_decisions()
-                workflow.continue_as_new(ref)
-            await self._rest(options.PLAN_LOOK)
+                workflow.continue_as_new(self._ref)
+            await workflow.wait_condition(lambda: self._hinted)
+
+    async def _tick(self) -> None:
+        """Hint at a look now and then: one timer beside all that happens, where one a wait would fill the history."""
+        while True:
+            await workflow.sleep(options.PLAN_LOOK, summary="look again")
+            self._hinted = True
 
     @workflow.signal
     def look_again(self) -> None:
@@ -209,17 +222,16 @@ class PlanWorkflow:
     async def _over(self) -> bool:
         """Whether this workflow has nothing left to watch: the plan ended, or was never published."""
         if self._view is None:
-            await self._rest(options.UNPUBLISHED_GRACE)
+            await self._rest_a_moment()
         elif not self._view.ended:
             return False
         await self._finish_decisions()
         return not self._hinted
 
-    async def _rest(self, patience: timedelta) -> None:
-        try:
-            await workflow.wait_condition(lambda: self._hinted, timeout=patience, timeout_summary="look again")
-        except TimeoutError:
-            return
+    async def _rest_a_moment(self) -> None:
+        """Give a publication the time to arrive at a workflow that was begun for it."""
+        with suppress(TimeoutError):
+            await workflow.wait_condition(lambda: self._hinted, timeout=options.UNPUBLISHED_GRACE)
 
 
 def _require_plan(decision: Decision, ref: PlanRef) -> None:

@@ -14,13 +14,13 @@ from pathlib import Path
 
 from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy
+from temporalio.contrib.pydantic import pydantic_data_converter
 
 from starter.local.service import leashed
 from tests.bench.bare import QUEUE, BareHeart, BarePlan, PlanScript
 from tests.bench.histories import Cost
 from tests.bench.plans import Installed, at_once
 from tests.bench.processes import cpu_of
-from worker.plugin import watchbill_plugin
 
 _numbers = itertools.count(1)
 
@@ -80,7 +80,7 @@ async def bare_worker(up: Installed) -> AsyncIterator[Bare]:
     assert process.stdout is not None
     assert await process.stdout.readline() == b"serving\n", "the bare worker did not start"
     try:
-        client = await Client.connect(address, plugins=[watchbill_plugin()])
+        client = await Client.connect(address, data_converter=pydantic_data_converter)
         yield Bare(up, client, process)
     finally:
         process.terminate()

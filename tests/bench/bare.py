@@ -7,7 +7,7 @@ task's last signal tells its plan, and the plan ends. Beyond that nobody waits f
 timer runs, and nothing is shown, so the bare cost is on the low side.
 
 `python bare.py ADDRESS` serves it: one process with two workers, one on a shared queue and one on a
-host's, set up as the product's, with its converter, interceptor and sandbox.
+host's, with as many threads as the product's; all else is as the SDK has it, with its own pydantic converter.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any
 from temporalio import activity, workflow
 from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy
+from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Worker
 
 with workflow.unsafe.imports_passed_through():
@@ -189,7 +190,7 @@ class Starts:
 
 @asynccontextmanager
 async def serving(client: Client) -> AsyncIterator[None]:
-    """Serve both queues, set up as worker.wiring sets the product's workers up."""
+    """Serve both queues, with the limits of the product's workers."""
     from worker.wiring import _GRACE, _HEARTBEAT_THROTTLE, _MANY
 
     starts = Starts(client)
@@ -217,12 +218,10 @@ async def serving(client: Client) -> AsyncIterator[None]:
 
 
 async def _main(address: str) -> None:
-    from worker.plugin import watchbill_plugin
-
     stop = asyncio.Event()
     for wanted in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(wanted, stop.set)
-    client = await Client.connect(address, plugins=[watchbill_plugin()])
+    client = await Client.connect(address, data_converter=pydantic_data_converter)
     async with serving(client):
         print("serving", flush=True)
         await stop.wait()
