@@ -173,6 +173,33 @@ def test_too_little_money_ends_a_run_at_its_first_call_and_a_raise_lets_the_task
     assert rig.command("costs", slug, "--json").json["money"]["spent"] > 0
 
 
+def test_money_that_ends_in_the_middle_shows_the_work_and_the_session_goes_on_after_a_raise(
+    rig: Rig, cli: str, gate: Gate
+) -> None:
+    slug = f"halfway-{cli}"
+    rig.submit(slug, Box("Write it slowly", gate.script(f"{slug}.txt")), **front(cli))
+    rig.until(gate.agents, "the agent's own tool runs")
+    rig.command("budget", "--day", "0.0001 USD")
+    try:
+        gate.open()
+        question = rig.until_asked(slug, "out_of_budget")
+    finally:
+        rig.command("budget", "--day", "100 USD")
+    (draft,) = rig.pulls(slug)
+    assert (draft["draft"], draft["state"]) == (True, "open")
+    assert "**Unfinished.**" in draft["body"]
+    assert draft["html_url"] in rig.task(slug).question
+    assert rig.file(f"{slug}.txt") is None
+    rig.command("resume", f"{slug}#1", "--question", question)
+    assert rig.until_completed(slug).tasks[0].state == "merged"
+    assert rig.file(f"{slug}.txt") is not None
+    (merged,) = rig.pulls(slug)
+    assert (merged["number"], merged["draft"], "**Unfinished.**" in merged["body"]) == (draft["number"], False, False)
+    first, second = runs(rig, slug)
+    assert [first.outcome, second.outcome] == ["refused", "done"]
+    assert first.session == second.session
+
+
 def test_what_the_plan_refuses_is_refused_and_recorded(rig: Rig, cli: str) -> None:
     slug = f"refused-{cli}"
     rig.submit(slug, Box("Touch it", f"touch {slug}.txt"), **front(cli, refuse_commands='["touch *"]'))
