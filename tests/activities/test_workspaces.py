@@ -14,6 +14,7 @@ from domain.identity import branch_of
 from domain.publication import PushOrder
 from domain.pull import PushKind, Repository
 from domain.run import Collected, Role, RunFacts
+from domain.task import TaskState
 from forge.mirror import Mirror
 from tests.activities.conftest import Graph
 from tests.forge.desk import Remote, plain_git, write
@@ -56,13 +57,13 @@ def workspaces(graph: Graph, home: Path, remote: Remote) -> Workspaces:
 
 
 async def worked(
-    graph: Graph, workspaces: Workspaces, files: dict[str, str], run: RunFacts | None = None
+    graph: Graph, workspaces: Workspaces, files: dict[str, str], run: RunFacts | None = None, *, end: str = "finish"
 ) -> tuple[RunFacts, Collected]:
     """A run that left these files, and has ended."""
     run = run or graph.begin()
     await graph.call(workspaces.prepare_workspace, run.id)
     write(workspace_of(workspaces.home, run), files)
-    graph.move("finish", "run", run.id)
+    graph.move(end, "run", run.id)
     return run, await graph.call(workspaces.collect_work, run.id)
 
 
@@ -183,6 +184,20 @@ async def test_a_branch_that_somebody_moved_is_not_overwritten(
     push = await graph.call(workspaces.push_branch, publishing(graph, work))
     assert (push.kind, push.sha) == (PushKind.MOVED, theirs)
     assert remote.head(branch_of(graph.task)) == theirs
+
+
+async def test_what_was_pushed_just_before_a_crash_is_ours_and_is_pushed_over(
+    graph: Graph, workspaces: Workspaces, remote: Remote
+) -> None:
+    first, unfinished = await worked(graph, workspaces, {"src/a": "half of it"}, end="refuse")
+    draft = PushOrder(graph.task, first.epoch, unfinished.head_sha, TaskState.WORKING)
+    assert (await graph.call(workspaces.push_branch, draft)).kind is PushKind.PUSHED
+    assert not graph.facts().pushed_sha
+
+    _, work = await worked(graph, workspaces, {"src/a": "all of it"})
+    push = await graph.call(workspaces.push_branch, publishing(graph, work))
+    assert (push.kind, push.sha) == (PushKind.PUSHED, work.head_sha)
+    assert remote.head(branch_of(graph.task)) == work.head_sha
 
 
 async def test_an_order_of_an_earlier_epoch_pushes_nothing(
