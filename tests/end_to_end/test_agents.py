@@ -145,7 +145,7 @@ def test_an_agent_that_its_wall_clock_cut_goes_on_in_its_session_as_a_new_run(
     rig.until(lambda: len(runs(rig, slug)) > 1, "the first run is over", slug=slug)
     assert rig.until_completed(slug).tasks[0].state == "merged"
     *cut, last = runs(rig, slug)
-    assert {(run.state, run.reason) for run in cut} == {("crashed", "it took longer than 25 s")}
+    assert {(run.state, run.reason) for run in cut} == {("crashed", "it ran for longer than 25 s")}
     assert last.outcome == "done"
     assert {run.session for run in cut} == {last.session}
     assert (rig.file(f"{slug}.txt") or "").endswith("begun\nended\n")
