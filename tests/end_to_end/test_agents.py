@@ -141,9 +141,9 @@ def test_an_agent_that_its_wall_clock_cut_goes_on_in_its_session_as_a_new_run(
     slug, been = f"cut-{cli}", tmp_path / "been"
     script = f"echo begun >> {slug}.txt\nif mkdir {been}; then sleep 600; fi\necho ended >> {slug}.txt"
     # Long enough to begin on a busy machine; codex has its tools give up after half a minute.
-    seconds = 25 if cli == "codex" else 60
+    seconds = 25 if cli == "codex" else 90
     rig.submit(slug, Box("Take too long once", script, f"timeout={seconds}s"), **front(cli))
-    rig.until(lambda: len(runs(rig, slug)) > 1, "the first run is over", slug=slug)
+    rig.until(lambda: len(runs(rig, slug)) > 1, "the first run is over", patience=200, slug=slug)
     assert rig.until_completed(slug).tasks[0].state == "merged"
     *cut, last = runs(rig, slug)
     assert {(run.state, run.reason) for run in cut} == {("crashed", f"it ran for longer than {seconds} s")}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 
 import httpx
@@ -48,8 +47,8 @@ def test_every_view_of_an_unconfined_run_says_so(rig: Rig):
     assert ", unconfined: finished" in shown.out
     assert rig.command("watch", "open#1", "--screen", "--json").json["confinement"] == "unconfined"
     for workflow in (f"plan-{rig.view('open').plan_id}", f"task-{task.id}"):
-        asked = rig.temporal("workflow", "metadata", "--workflow-id", workflow, "--output", "json")
-        assert said in json.loads(asked)["currentDetails"]
+        asked = rig.temporal("workflow", "metadata", "--workflow-id", workflow)
+        assert said in asked
     rig.command("cancel", "open")
     rig.until_completed("open")
 
