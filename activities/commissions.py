@@ -84,8 +84,8 @@ class Commissions:
     def outcome(self, run: RunFacts, owner: str, verdict: Verdict, now: datetime) -> tuple[Verdict, str]:
         """The verdict once what the run said to us is taken in, and what it asked a person.
 
-        A question counts as well when the run broke off after it. A result that came by the CLI's own means is kept
-        as if it had come by our tool. A repeat finds it.
+        A question decides, beside a result and when the run broke off after it: it was said that the answer will
+        come. A result that came by the CLI's own means is kept as if it had come by our tool. A repeat finds it.
         """
         if run.runtime not in AGENTS or verdict.outcome not in (Outcome.DONE, *_BROKE_OFF):
             return verdict, ""
@@ -93,7 +93,7 @@ class Commissions:
             asked = words.question_of(connection, run.id)
             brief = words.brief_of(connection, run.id)
             result = words.result_of(connection, run.id)
-        if asked and result is None:
+        if asked:
             why = f"it asks a person; {verdict.reason}" if verdict.reason else "it asks a person"
             return replace(verdict, outcome=Outcome.ASKED, reason=why), asked
         if verdict.outcome is not Outcome.DONE:
@@ -117,7 +117,7 @@ class Commissions:
         if before is None or before.outcome in (Outcome.DONE, Outcome.ASKED):
             return False
         with self.store.read() as connection:
-            return bool(words.question_of(connection, before.id)) and words.result_of(connection, before.id) is None
+            return bool(words.question_of(connection, before.id))
 
     def _brief(self, run: RunFacts, task: TaskFacts, note: str) -> words.Brief:
         with self.store.write() as connection:

@@ -61,6 +61,11 @@ def after_work(
         return Pause(QuestionKind.AGENT_ASKS, end.question, TaskState.WORKING, {"host": run.host})
     # What could not be collected may be all that there is.
     if not work.changed and not work.faults:
+        if end.refused:
+            # Success would start what comes after it, on an agent's word that there was nothing to be done.
+            why = f"The run changed nothing, and not all that it wanted to do was allowed. {_refused(end)}"
+            choice = "Answer to let it go on with your word, resume to let it try again, or cancel."
+            return Pause(QuestionKind.CANNOT_GO_ON, f"{why}{choice}", TaskState.WORKING, {"host": run.host})
         return Done(
             TaskEvent.NOTHING_CHANGED,
             f"nothing_changed:{run.id}",
@@ -72,7 +77,7 @@ def after_work(
     if work.tree_sha == task.last_tree_sha:
         return Pause(
             QuestionKind.NO_PROGRESS,
-            f"The run ended as done and changed nothing since the last attempt. {task.note}".strip(),
+            f"The run ended as done and changed nothing since the last attempt. {_refused(end)}{task.note}".strip(),
             TaskState.WORKING,
             kept,
         )
@@ -100,7 +105,8 @@ def _after_refusal(task: TaskFacts, end: RunEnd, work: Collected, draft: PullReq
 
 def _after_broken_run(task: TaskFacts, run: RunFacts, end: RunEnd, work: Collected) -> Answer:
     if end.state is RunState.REFUSED:
-        return Pause(QuestionKind.CANNOT_GO_ON, f"The run was refused: {end.reason}.", TaskState.WORKING)
+        why = f"The run was refused: {end.reason}. {_refused(end)}".strip()
+        return Pause(QuestionKind.CANNOT_GO_ON, why, TaskState.WORKING)
     if end.state is not RunState.CRASHED:
         return Wait(0)
     earlier = _earlier(task, run)
@@ -371,6 +377,11 @@ def _out_of_scope(work: Collected) -> str:
     outside = f"The work touches what the plan does not allow: {', '.join(work.strays)}{more}." if work.strays else ""
     choice = "Approve to take it as it is, resume to let it be done again, or cancel."
     return " ".join(part for part in (outside, *work.faults, choice) if part)
+
+
+def _refused(end: RunEnd) -> str:
+    """What policy refused the run last, unless its reason says so already."""
+    return f"The last to be refused: {end.refused.rstrip('. ')}. " if end.refused not in end.reason else ""
 
 
 def _last_words(end: RunEnd) -> str:

@@ -162,7 +162,8 @@ STATE_OF: dict[Outcome, RunState] = {
 class RunEnd:
     """What the activity that watched a run answers: the run's state now and how it got there.
 
-    `question` is what an agent asks a person; `session` names what its CLI remembers of the task.
+    `question` is what an agent asks a person; `session` names what its CLI remembers of the task. `refused`
+    is the last use of a tool that policy refused it, however it went on; empty where nothing was refused.
     """
 
     run_id: str
@@ -174,6 +175,7 @@ class RunEnd:
     outcome: Outcome = Outcome.DONE
     question: str = ""
     session: str = ""
+    refused: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""`POST /events`: a batch of what happened in a run, as its hooks saw it. Each event is accepted once."""
+"""`POST /events`: a batch of what happened in a run, as whoever runs it tells it. Each event is accepted once.
+
+It is for runtimes of others: nothing of ours sends to it. What our hooks see lies in a file of the run's folder.
+"""
 
 from __future__ import annotations
 

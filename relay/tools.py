@@ -20,12 +20,18 @@ from relay import topics
 from relay.callers import Caller, require_live
 from relay.graph import Graph
 from relay.results import faults_of, tool_schema
-from store.words import Word, WordKind, brief_of, say
+from store.words import Word, WordKind, brief_of, question_of, say
 
 MAX_RESULT = 256 * 1024
 """Characters of the largest result, as JSON."""
 
 RECORDED = "recorded; end your turn now; the answer will reach you in this session"
+
+
+ASKED_ALREADY = (
+    "you have asked a person something, and this run ends with that; end your turn now, and submit the result in the "
+    "turn that brings you the answer"
+)
 
 
 @dataclass(frozen=True)
@@ -131,18 +137,24 @@ async def _submit_result(graph: Graph, caller: Caller, arguments: Mapping[str, A
     brief = await graph.read(lambda connection: brief_of(connection, caller.grant.run))
     if brief is None:
         return Answer("no brief is kept for this run, so there is nothing that a result could answer", is_error=True)
-    faults = await to_thread.run_sync(faults_of, result, brief.schema)
+    faults = "; ".join(await to_thread.run_sync(faults_of, result, brief.schema))
     body = {"result": result, "revision": brief.revision, "brief": brief.digest}
-    word = await _say(graph, caller, WordKind.RESULT, body, refused="; ".join(faults))
+    at = datetime.now(UTC)
+
+    def keep(connection: Connection) -> Word:
+        asked = ASKED_ALREADY if question_of(connection, caller.grant.run) else ""
+        return say(connection, caller.speaker, WordKind.RESULT, body, at, refused=asked or faults)
+
+    word = await graph.write(keep)
     if not word.refused:
         return Answer(f"accepted for revision {brief.revision} and brief {brief.digest[:12]}; end your turn now")
-    mend = "; mend it and submit it again" if word.refused == "; ".join(faults) else ""
+    mend = "; mend it and submit it again" if word.refused == faults else ""
     return Answer(f"not accepted: {word.refused}{mend}", is_error=True)
 
 
-async def _say(graph: Graph, caller: Caller, kind: WordKind, body: Any, refused: str = "") -> Word:
+async def _say(graph: Graph, caller: Caller, kind: WordKind, body: Any) -> Word:
     at = datetime.now(UTC)
-    return await graph.write(lambda connection: say(connection, caller.speaker, kind, body, at, refused=refused))
+    return await graph.write(lambda connection: say(connection, caller.speaker, kind, body, at))
 
 
 _Act = Callable[[Graph, Caller, Mapping[str, Any]], Awaitable[Answer]]

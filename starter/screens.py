@@ -172,7 +172,8 @@ def _show_live(frames: Iterator[Frame | Unavailable]) -> RunFacts:
 
 def _head(frame: Frame) -> str:
     run = frame.run
-    which = f"{run.id}, by {run.runtime} on host {run.host}: {run.state}"
+    how = f", {run.confinement}" if run.confinement else ""
+    which = f"{run.id}, by {run.runtime} on host {run.host}{how}: {run.state}"
     why = f" ({run.reason})" if run.reason and not run.live else ""
     seen = f", as seen at {frame.at.isoformat(timespec='seconds')}" if frame.at else ", nothing to be seen yet"
     return one_line(f"{which}{why}{seen}")
@@ -180,7 +181,10 @@ def _head(frame: Frame) -> str:
 
 def _as_json(frame: Frame) -> dict[str, Any]:
     run = asdict(frame.run)
-    names = ("task_id", "role", "number", "runtime", "model", "host", "state", "outcome", "exit_code", "reason")
+    names = (
+        *("task_id", "role", "number", "runtime", "model", "host", "confinement"),
+        *("state", "outcome", "exit_code", "reason"),
+    )
     at = frame.at.isoformat(timespec="seconds") if frame.at else None
     return {"run_id": frame.run.id, **{name: run[name] for name in names}, "at": at, "screen": frame.text}
 

@@ -1,4 +1,7 @@
-"""What a run's supervisor wrote, copied into the graph: a story to read, no facts to decide from."""
+"""What a run's supervisor and hook wrote, copied into the graph: a story to read.
+
+It is no fact to decide from, since an agent can add to it; that something was refused only has a person asked.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,10 @@ FOR_ITS_END = 500
 """How many more there is room for when it has ended, whatever it told before."""
 
 
+_SHOWN = 500
+"""Characters of a refusal that are told: an agent could have written it."""
+
+
 def append(connection: Connection, run_id: str, events: Iterable[Event], most: int = MOST_EVENTS) -> int:
     """Add those events that the graph lacks, up to `most` of the run; the same events again change nothing.
 
@@ -47,6 +54,20 @@ def append(connection: Connection, run_id: str, events: Iterable[Event], most: i
     ]
     added = insert_into(connection, run_events).on_conflict_do_nothing().returning(run_events.c.n)
     return len(connection.execute(added, rows).all())
+
+
+def last_refusal(connection: Connection, run_id: str) -> str:
+    """The last use of a tool that the policy's hook refused the run, and why; empty where it refused none."""
+    query = (
+        select(run_events.c.data)
+        .where(run_events.c.run_id == run_id, run_events.c.kind == "refused")
+        .order_by(run_events.c.n.desc())
+        .limit(1)
+    )
+    data = connection.scalar(query)
+    if data is None:
+        return ""
+    return " ".join(f"{data.get('tool', 'a tool')} was refused: {data.get('why', '')}".split())[:_SHOWN]
 
 
 def events_of(connection: Connection, run_id: str, after: int = -1, limit: int = 1000) -> tuple[Event, ...]:

@@ -238,7 +238,10 @@ def recorded_end(connection: Connection, run: RunFacts, kind: EndKind = EndKind.
     )
     tail = content(connection, kept).decode(errors="replace") if kept else ""
     outcome = Outcome(run.outcome) if run.outcome else Outcome.STOPPED
-    return RunEnd(run.id, run.state, kind, run.exit_code, run.reason, tail[-SAID:], outcome, run.asked, run.session)
+    return RunEnd(
+        run.id, run.state, kind, run.exit_code, run.reason, tail[-SAID:], outcome, run.asked, run.session,
+        events.last_refusal(connection, run.id),
+    )  # fmt: skip
 
 
 def _next_number(connection: Connection, order: BeginRun) -> int:

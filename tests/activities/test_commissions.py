@@ -79,18 +79,32 @@ def test_without_a_door_no_agent_is_sent_out(graph: Graph, home: Path, run: RunF
         Commissions(graph.store, home, "", signer).job(job(run, home), run, graph.facts(), NOW)
 
 
+RESULT = {"result": {"summary": "done"}, "revision": 1, "brief": "b"}
+
+
 def test_what_came_by_our_tools_decides_what_a_run_amounts_to(
     graph: Graph, home: Path, commissions: Commissions, run: RunFacts
 ) -> None:
     brief = commissions.job(job(run, home), run, graph.facts(), NOW)
+    assert brief.schema is not None
     verdict, asked = commissions.outcome(run, OWNER, DONE, NOW)
     assert (verdict.outcome, asked) == (Outcome.NO_RESULT, "")
+    said(graph, run, words.WordKind.RESULT, RESULT)
+    assert commissions.outcome(run, OWNER, DONE, NOW) == (DONE, "")
     said(graph, run, words.WordKind.QUESTION, {"question": "Which of the two?"})
     verdict, asked = commissions.outcome(run, OWNER, DONE, NOW)
     assert (verdict.outcome, asked) == (Outcome.ASKED, "Which of the two?")
-    said(graph, run, words.WordKind.RESULT, {"result": {"summary": "done"}, "revision": 1, "brief": "b"})
-    assert commissions.outcome(run, OWNER, DONE, NOW) == (DONE, "")
-    assert brief.schema is not None
+
+
+@pytest.mark.parametrize("order", [("question", "result"), ("result", "question")], ids="-".join)
+def test_a_question_is_put_to_a_person_whatever_result_stands_beside_it(
+    graph: Graph, commissions: Commissions, run: RunFacts, order: tuple[str, ...]
+) -> None:
+    bodies: dict[str, dict[str, object]] = {"question": {"question": "Which of the two?"}, "result": RESULT}
+    for kind in order:
+        said(graph, run, words.WordKind(kind), bodies[kind])
+    verdict, asked = commissions.outcome(run, OWNER, DONE, NOW)
+    assert (verdict.outcome, asked) == (Outcome.ASKED, "Which of the two?")
 
 
 @pytest.mark.parametrize(
@@ -119,8 +133,7 @@ def test_what_broke_off_is_not_done_although_a_result_was_given(
     graph: Graph, home: Path, commissions: Commissions, run: RunFacts, outcome: Outcome
 ) -> None:
     commissions.job(job(run, home), run, graph.facts(), NOW)
-    said(graph, run, words.WordKind.QUESTION, {"question": "Which of the two?"})
-    said(graph, run, words.WordKind.RESULT, {"result": {"summary": "done"}, "revision": 1, "brief": "b"})
+    said(graph, run, words.WordKind.RESULT, RESULT)
     verdict = Verdict(outcome, None, "so it ended")
     assert commissions.outcome(run, OWNER, verdict, NOW) == (verdict, "")
 

@@ -114,7 +114,7 @@ async def test_what_the_hook_recorded_is_in_the_store_before_an_agent_can_think_
     graph: Graph, home: Path, supervision: Supervision, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("activities.supervision.EVERY", 0.05)
-    line = '{"at": 5, "event": "refused", "tool": "%s"}\n'
+    line = '{"at": 5, "event": "refused", "tool": "%s", "why": "no"}\n'
     file = f"{home}/runs/$WATCHBILL_RUN/{EVENTS_FILE}"
     run = begin(graph, home, f"cat one > {file}; {UNTIL_TOLD}; cat two > {file}")
     for name, tool in (("one", "Write"), ("two", "Bash")):
@@ -131,8 +131,10 @@ async def test_what_the_hook_recorded_is_in_the_store_before_an_agent_can_think_
             await asyncio.sleep(0.02)
     assert refused() == ["Write"]
     (workspace_of(home, run) / "go").touch()
-    await watch
+    end = await watch
     assert refused() == ["Write", "Bash"]
+    assert end.refused == "Bash was refused: no"
+    assert (await graph.call(supervision.supervise, run.id)).refused == end.refused
 
 
 async def test_a_watch_that_is_cancelled_leaves_its_agent_to_the_next_one(

@@ -11,7 +11,7 @@ from domain import judge
 from domain.flow import Continue, Done, Pause, Wait
 from domain.policy import PROVEN, UNPROVEN
 from domain.pull import Merge, MergeKind, Opened, OpenKind, PullRequest, Push, PushKind
-from domain.run import Collected, EndKind, Role, RunEnd, RunFacts, RunState
+from domain.run import STATE_OF, Collected, EndKind, Outcome, Role, RunEnd, RunFacts, RunState
 from domain.task import ENDED, QuestionKind, TaskEvent, TaskFacts, TaskState
 
 OLD, HEAD, FOREIGN, BASE = "a" * 40, "c" * 40, "f" * 40, "b" * 40
@@ -160,6 +160,124 @@ def test_a_run_that_was_refused_is_not_tried_again_at_once() -> None:
     run = a_run(1, RunState.REFUSED, reason="out of credits")
     answer = after_work(a_task(runs=(run,)), run, work(run))
     assert isinstance(answer, Pause) or (isinstance(answer, Wait) and answer.seconds != 0)
+
+
+REFUSAL = "Bash was refused: 'touch x' is not allowed here (refused: touch *); go on without it."
+
+
+def test_a_run_that_was_refused_something_and_changed_nothing_asks_a_person_and_is_no_success() -> None:
+    """Success would start the tasks after it, on the word of an agent that could not do its own."""
+    run = a_run()
+    answer = after_work(a_task(), run, work(run, changed=0), refused=REFUSAL)
+    assert isinstance(answer, Pause)
+    assert (answer.kind, answer.resume_at) == (QuestionKind.CANNOT_GO_ON, TaskState.WORKING)
+    assert "'touch x' is not allowed here (refused: touch *)" in answer.text
+
+
+def test_a_run_that_found_another_way_after_a_refusal_goes_on_to_its_checks() -> None:
+    run = a_run()
+    assert isinstance(after_work(a_task(), run, work(run), refused=REFUSAL), Continue)
+
+
+def test_a_run_that_was_refused_something_and_left_the_tree_of_the_last_round_names_it() -> None:
+    run = a_run()
+    answer = after_work(a_task(), run, work(run, tree_sha="last"), refused=REFUSAL)
+    assert isinstance(answer, Pause)
+    assert answer.kind == QuestionKind.NO_PROGRESS
+    assert "touch x" in answer.text
+
+
+def test_a_run_that_ended_over_a_refusal_names_it_once() -> None:
+    run = a_run(1, RunState.REFUSED, reason="Write was refused")
+    answer = after_work(a_task(runs=(run,)), run, work(run), outcome=Outcome.DENIED, refused=REFUSAL)
+    assert isinstance(answer, Pause)
+    assert "touch x" in answer.text
+    told = replace(run, reason=REFUSAL)
+    answer = after_work(a_task(runs=(told,)), told, work(told), outcome=Outcome.DENIED, refused=REFUSAL)
+    assert isinstance(answer, Pause)
+    assert answer.text.count("touch x") == 1
+
+
+@pytest.mark.parametrize(
+    ("outcome", "first", "again"),
+    [
+        (Outcome.DONE, TaskEvent.WORKED, TaskEvent.WORKED),
+        (Outcome.ASKED, QuestionKind.AGENT_ASKS, QuestionKind.AGENT_ASKS),
+        (Outcome.NO_RESULT, "another run", QuestionKind.NO_PROGRESS),
+        (Outcome.SCHEMA_BROKEN, "another run", QuestionKind.NO_PROGRESS),
+        (Outcome.DENIED, QuestionKind.CANNOT_GO_ON, QuestionKind.CANNOT_GO_ON),
+        (Outcome.REFUSED, QuestionKind.OUT_OF_BUDGET, QuestionKind.OUT_OF_BUDGET),
+        (Outcome.DROPPED, "another run", "another run"),
+        (Outcome.CRASHED, "another run", QuestionKind.NO_PROGRESS),
+        (Outcome.STOPPED, "another run", "another run"),
+    ],
+)
+def test_each_outcome_leads_one_way_and_the_same_again_with_the_same_files_leads_on(
+    outcome: Outcome, first: str, again: str
+) -> None:
+    """`first` is where a run's outcome leads, `again` where a second one like it does that left the same files."""
+    state, ways = STATE_OF[outcome], []
+    for number in (1, 2):
+        run = a_run(number, state, outcome=outcome, reason="why", head_sha="d" * 40)
+        runs = tuple(replace(run, number=n) for n in range(1, number + 1))
+        ways.append(way(after_work(a_task(runs=runs), run, work(run), outcome=outcome, question="Which?")))
+    assert ways == [first, again]
+
+
+def test_the_table_of_outcomes_has_all_of_them() -> None:
+    (table,) = [
+        mark.args[1]
+        for mark in test_each_outcome_leads_one_way_and_the_same_again_with_the_same_files_leads_on.pytestmark
+        if mark.name == "parametrize"
+    ]
+    assert {row[0] for row in table} == set(Outcome)
+
+
+def way(answer: Any) -> str:
+    """Where an answer leads: the event of a move, the kind of a question, or that another run is begun."""
+    match answer:
+        case Pause():
+            return str(answer.kind)
+        case Continue():
+            return str(answer.event)
+        case Wait():
+            return "another run"
+    raise AssertionError(answer)
+
+
+def test_what_an_agent_asks_is_put_to_a_person_in_its_own_words_whatever_it_left() -> None:
+    run = a_run(outcome=Outcome.ASKED)
+    for changed in (0, 1):
+        answer = after_work(a_task(), run, work(run, changed=changed), outcome=Outcome.ASKED, question="Which of two?")
+        assert isinstance(answer, Pause)
+        assert (answer.kind, answer.text, answer.resume_at) == (
+            QuestionKind.AGENT_ASKS, "Which of two?", TaskState.WORKING,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told"),
+    [
+        (Outcome.DONE, ""),
+        (Outcome.ASKED, ""),
+        (Outcome.NO_RESULT, "without a result"),
+        (Outcome.SCHEMA_BROKEN, "not of the form that is asked for: why"),
+        (Outcome.DENIED, ""),
+        (Outcome.REFUSED, ""),
+        (Outcome.DROPPED, "broke off"),
+        (Outcome.CRASHED, "cut off: why"),
+        (Outcome.STOPPED, ""),
+    ],
+)
+def test_the_next_run_is_told_how_the_turn_before_it_broke_off(outcome: Outcome, told: str) -> None:
+    before = a_run(1, STATE_OF[outcome], outcome=outcome, reason="why")
+    run = a_run(2, RunState.STARTING)
+    task = a_task(note="Mind the cache.", runs=(before, run))
+    word = judge.word_for(task, run)
+    assert word.startswith("Mind the cache.")
+    assert told in word
+    assert (word == "Mind the cache.") == (not told)
+    assert "has reached nobody" in judge.word_for(task, run, unheard=True)
 
 
 # Checks.

@@ -135,9 +135,9 @@ def _after_work(task: TaskFacts) -> Iterator[Answer]:
     ):
         run = a_run(task, Role.AUTHOR, state)
         work = Collected(run.id, "b" * 40, "b" * 40, "d" * 40, tree, changed, strays, len(strays), faults)
-        end = RunEnd(run.id, state, EndKind.EXITED, 1, "exit 1", "last words")
         twin = replace(run, number=0, state=state, head_sha="d" * 40, reason="exit 1")
-        for earlier in ((), (twin,)):
+        for earlier, refused in product(((), (twin,)), ("", "Bash was refused: no")):
+            end = RunEnd(run.id, state, EndKind.EXITED, 1, "exit 1", "last words", refused=refused)
             seen = replace(task, last_tree_sha="t" * 40, runs=(*earlier, run))
             yield judge.after_work(seen, run, end, work)
 

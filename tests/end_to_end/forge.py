@@ -37,6 +37,13 @@ class Forge(Facts):
         assert answer.is_success, (route, answer.text)
         return answer.json()
 
+    def model(self, **script: Any) -> None:
+        """Set what the stand-in's model does (`rehearsal.models.script`); without a script, what it always does."""
+        token = (self.home / "rehearsal" / "setup-token").read_text()
+        url = f"{self.addresses.github}/models/script"
+        answer = httpx.post(url, headers={"authorization": f"Bearer {token}"}, json=script, timeout=60)
+        assert answer.is_success, answer.text
+
     def _adas_token(self) -> str:
         if not self._token:
             self.scene("POST", "collaborators", name=REPOSITORY, login="ada", permission="write")

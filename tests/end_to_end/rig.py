@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,14 @@ class Rig(Forge):
             if bears or works or supervises:
                 found.append(process)
         return found
+
+    def until_ended(self, slug: str, processes: Iterable[psutil.Process], ordinal: int = 1) -> None:
+        """Wait for the recorded end of a task's first run: five seconds later none of these processes is left."""
+        first = f"{task_id(plan_id(OWNER, slug), ordinal)}-author-1"
+        live = "SELECT id FROM runs WHERE id = :run AND state IN ('starting', 'running')"
+        self.until(lambda: not self.rows(live, run=first), "the end of the run is recorded", slug=slug)
+        watched = list(processes)
+        self.until(lambda: not any(one.is_running() for one in watched), "nothing of the run is left", patience=5)
 
     def supervisor(self, slug: str, ordinal: int = 1) -> int:
         """The pid of the supervisor of a task's newest run that lives."""

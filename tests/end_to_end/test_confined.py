@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import domain
+from runtimes.files import read_object
 from tests.end_to_end.plans import PROVEN, Box
 from tests.end_to_end.rig import Rig
 from tests.runtimes.celled import needs_sandbox
@@ -62,34 +65,41 @@ def test_a_confined_plan_is_merged_and_every_view_says_that_it_was_confined(conf
     confined.assert_sound()
 
 
-def test_a_confined_run_reaches_nothing_that_could_move_a_plan(confined: Rig) -> None:
-    addresses = confined.addresses
+@pytest.mark.parametrize(
+    "runtime", ["shell", *(pytest.param(cli, marks=pytest.mark.agents) for cli in ("claude", "codex", "opencode"))]
+)
+def test_a_confined_run_reaches_nothing_that_could_move_a_plan(confined: Rig, runtime: str) -> None:
+    if runtime != "shell" and shutil.which(runtime) is None:
+        pytest.skip(f"{runtime} is not installed; `watchbill doctor` says how to install it")
+    addresses, tries, waits = confined.addresses, f"tries-{runtime}", f"waits-{runtime}"
     relay, ui = (urlsplit(url or "") for url in (addresses.relay, addresses.ui))
-    ports = [addresses.temporal.rpartition(":")[2], str(relay.port), str(ui.port)]
+    ports = [addresses.temporal.rpartition(":")[2], str(ui.port)]
+    if runtime == "shell":
+        # The one door that an agent has.
+        ports.append(str(relay.port))
     script = "\n".join(
         (
-            "exec > tried.txt 2>&1",
+            f"exec > {tries}.txt 2>&1",
             *(f"bash -c 'exec 3<> /dev/tcp/127.0.0.1/{port}' && echo REACHED {port} || true" for port in ports),
             f"cat {confined.home}/graph.db && echo REACHED the store || true",
             f"ls {confined.home}/keys && echo REACHED the keys || true",
             f"ls {confined.home}/mirrors && echo REACHED the mirrors || true",
             f"export WATCHBILL_HOME={confined.home} WATCHBILL_TEMPORAL_ADDRESS={addresses.temporal}",
             f"{WATCHBILL} --version && echo STARTED",
-            f"{WATCHBILL} confirm waits && echo REACHED the plan || true",
+            f"{WATCHBILL} confirm {waits} && echo REACHED the plan || true",
             "ls /proc | grep -c '^[0-9]'",
         )
     )
-    waiting = Path(confined.folder, "waits.md")
-    waiting.write_text("---\nslug: waits\nrepository: acme/shop\n---\n# Tasks\n- [ ] Wait\n\n  ```sh\n  true\n  ```\n")
-    confined.command("submit", waiting)
-    confined.submit("tries", Box("Try it", script), **PROVEN)
-    confined.until_completed("tries")
-    tried = confined.file("tried.txt")
+    confined.command("submit", confined.write(waits, "Wait"))
+    front = {} if runtime == "shell" else {"runtime": runtime, "model": "rehearsal"}
+    confined.submit(tries, Box("Try it", script), **PROVEN, **front)
+    confined.until_completed(tries)
+    tried = confined.file(f"{tries}.txt")
     assert tried is not None
     assert "REACHED" not in tried
     assert "STARTED" in tried
     assert int(tried.split()[-1]) < 15
-    assert confined.view("waits").state == "awaiting_confirmation"
+    assert confined.view(waits).state == "awaiting_confirmation"
 
 
 @pytest.mark.agents
@@ -112,10 +122,40 @@ def test_what_a_plan_refuses_is_refused_to_a_confined_agent(confined: Rig, cli: 
     slug = f"refused-{cli}"
     front = {"runtime": cli, "model": "rehearsal", **PROVEN, "refuse_commands": '["touch *"]'}
     confined.submit(slug, Box("Touch it", f"touch {slug}.txt"), **front)
-    confined.until_state(slug, 1, "no_changes", "paused", "merged")
-    assert confined.task(slug).state != "merged"
+    confined.until_asked(slug, "cannot_go_on")
+    assert "(refused: touch *)" in confined.task(slug).question
     told = confined.rows(
         "SELECT e.data FROM run_events e JOIN runs r ON r.id = e.run_id WHERE e.kind = 'refused' AND r.task_id = :task",
         task=confined.view(slug).tasks[0].id,
     )
     assert any("touch" in str(row.data) for row in told)
+
+
+@pytest.mark.agents
+@pytest.mark.parametrize("victim", ["agent", "supervisor"])
+def test_what_kills_a_confined_agent_leaves_nothing_of_it_and_its_session_is_gone_on_with(
+    confined: Rig, cli: str, victim: str
+) -> None:
+    slug = f"{victim}-killed-{cli}"
+    # It cannot tell anybody outside where it is, and the next run finds what this one left.
+    script = f"if [ ! -e {slug}.txt ]; then echo begun > {slug}.txt; sleep 600; fi\necho ended >> {slug}.txt"
+    front = {"runtime": cli, "model": "rehearsal", **PROVEN}
+    confined.submit(slug, Box("Write it slowly", script), **front)
+    task = confined.view(slug).tasks[0].id
+    confined.until((confined.home / "workspaces" / task / "author" / f"{slug}.txt").exists, "its tool runs", slug=slug)
+    all_of_it = confined.run_processes()
+    state = read_object(f"{confined.home}/runs/{task}-author-1/state.json")
+    assert state is not None
+    os.kill(state["pid"] if victim == "agent" else confined.supervisor(slug), signal.SIGKILL)
+    confined.until_ended(slug, all_of_it)
+    assert confined.until_completed(slug).tasks[0].state == "merged"
+    assert confined.file(f"{slug}.txt") == "begun\nended\n"
+    told = confined.rows(
+        "SELECT state, outcome, session, confinement FROM runs "
+        "WHERE task_id = :task AND role = 'author' ORDER BY epoch",
+        task=task,
+    )
+    first, second = told
+    assert (first.state, second.outcome) == ("crashed", "done")
+    assert first.session == second.session
+    assert {run.confinement for run in told} == {"confined"}

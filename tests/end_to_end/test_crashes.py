@@ -71,7 +71,7 @@ def test_nothing_outlives_a_killed_supervisor_not_even_a_process_in_a_session_of
     told = tmp_path / "daemon"
     daemons = psutil.Process(int(rig.until(lambda: told.exists() and told.read_text().strip(), "it tells its pid")))
     os.kill(rig.supervisor("supervisor-dies"), signal.SIGKILL)
-    rig.until(lambda: not first.is_running() and not daemons.is_running(), "both are gone", patience=15)
+    rig.until_ended("supervisor-dies", (first, daemons))
     gate.agent(rig, 2)
     gate.open()
     assert rig.until_completed("supervisor-dies").tasks[0].state == "merged"
@@ -86,7 +86,7 @@ def test_a_supervisor_killed_while_no_worker_lives_leaves_nothing_once_there_is_
     supervisor = rig.supervisor("both-die")
     os.kill(rig.pid("worker"), signal.SIGKILL)
     os.kill(supervisor, signal.SIGKILL)
-    rig.until(lambda: not daemons.is_running(), "it is gone", patience=30)
+    rig.until_ended("both-die", (daemons,))
     gate.open()
     assert rig.until_completed("both-die").tasks[0].state == "merged"
 

@@ -31,6 +31,28 @@ def test_every_box_with_changes_becomes_one_pull_request_that_is_merged_with_pro
     assert "unproven" not in report.lower()
 
 
+def test_every_view_of_an_unconfined_run_says_so(rig: Rig):
+    rig.submit("open", "Write it", checks='["true"]')
+    task = rig.until_state("open", 1, "in_review")
+    said = "Runs are unconfined."
+    for command in (("status", "open"), ("report", "open"), ("report", "open", "--markdown")):
+        assert said in rig.command(*command).out
+    assert said in rig.pulls("open")[0]["body"]
+    told = rig.begin("watch", "open", "--since", "0")
+    while "run 1-author-1: running (" not in (line := told.stdout.readline()):
+        assert line
+    told.kill()
+    assert line.rstrip().endswith(", unconfined)")
+    shown = rig.command("watch", "open#1", "--screen")
+    assert ", unconfined: finished" in shown.out
+    assert rig.command("watch", "open#1", "--screen", "--json").json["confinement"] == "unconfined"
+    for workflow in (f"plan-{rig.view('open').plan_id}", f"task-{task.id}"):
+        asked = rig.temporal("workflow", "metadata", "--workflow-id", workflow)
+        assert said in asked
+    rig.command("cancel", "open")
+    rig.until_completed("open")
+
+
 def test_a_merge_by_hand_arrives_by_webhook_and_ends_the_task(rig: Rig):
     """Nobody reads an open pull request by itself for a quarter of an hour here: the webhook has to come."""
     rig.submit("by-hand", "Write it", checks='["true"]')

@@ -1,4 +1,4 @@
-"""What a run's hooks report is accepted once, whole batches only."""
+"""What is told of a run is accepted once, whole batches only."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from relay.tools import RECORDED
+from relay.tools import ASKED_ALREADY, RECORDED
 from store.words import result_of
 from tests.relay.conftest import SCHEMA, Relay
 
@@ -89,6 +89,18 @@ async def test_a_result_that_does_not_fit_is_told_what_is_wrong_and_mended(relay
     assert (result.body, result.revision) == ({"summary": "All done."}, 1)
     assert result.brief[:12] in text
     assert [bool(row.refused) for row in relay.words()] == [True, False]
+
+
+async def test_a_result_is_refused_while_the_runs_question_is_open_and_its_agent_is_told_what_to_do(
+    relay_on_both: Relay,
+) -> None:
+    relay = relay_on_both
+    assert await call(relay, "ask_person", {"question": "Which of the two?"}) == (RECORDED, False)
+    text, failed = await call(relay, "submit_result", {"result": {"summary": "Made one of them."}})
+    assert (text, failed) == (f"not accepted: {ASKED_ALREADY}", True)
+    with relay.graph.store.read() as connection:
+        assert result_of(connection, relay.run.id) is None
+    assert [(row.kind, row.refused) for row in relay.words()] == [("question", ""), ("result", ASKED_ALREADY)]
 
 
 async def test_a_result_of_a_run_that_is_over_is_kept_and_refused(relay_on_both: Relay) -> None:

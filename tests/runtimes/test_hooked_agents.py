@@ -192,10 +192,14 @@ def test_a_session_that_is_resumed_gets_its_brief_again(agent: Agent, tmp_path: 
     assert f"{REMINDER}\\n\\n{later.job.brief}" in json.dumps(later.provider.asked())
 
 
-def test_an_opencode_that_sums_up_what_it_remembers_has_its_brief_at_hand(agent: Agent) -> None:
-    if agent.cli != "opencode":
-        pytest.skip("the others are told in the same way as when they are resumed")
-    folder = agent.begin(agent.shell("true"), usage={"input": 199_000, "output": 10})
+FULL = {"claude": 199_000, "codex": 260_000, "opencode": 199_000}
+"""Tokens of input after which each sums up what it remembers."""
+
+
+def test_an_agent_that_sums_up_what_it_remembers_has_its_brief_at_hand(agent: Agent) -> None:
+    # Asked for a summary it says the same again: there the text counts.
+    step = {"text": "I look.", **agent.shell("true")}
+    folder = agent.begin(step, usage={"input": FULL[agent.cli], "output": 10})
     # A model that is said to be full after every answer has it sum up again and again.
     wait_for(lambda: "compact" in [event.get("what") for event in agent.events()])
     wait_for(lambda: f"{REMINDER}\\n\\n{agent.job.brief}" in json.dumps(agent.provider.asked()))

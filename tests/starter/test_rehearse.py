@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -10,12 +11,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+from domain.document import parse
 from starter.exits import Exit
 from tests.starter.conftest import plan
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
-DEMO = Path(__file__).parents[2] / "docs/examples/demo"
+ROOT = Path(__file__).parents[2]
+DEMO, EXAMPLE = ROOT / "docs/examples/demo", ROOT / "docs/examples/plan.md"
 
 
 @pytest.fixture
@@ -53,6 +56,20 @@ def test_the_demo_ends_with_three_proven_pull_requests(watchbill):
     assert report.count("`python3 -m unittest -q` on") == 3
     assert "Temporal's UI" in done.stdout
     assert not list((DEMO / "shop").rglob("__pycache__"))
+
+
+@pytest.mark.agents
+@pytest.mark.usefixtures("stays_clean")
+@pytest.mark.parametrize("runtime", ["claude", "codex", "opencode"])
+def test_the_example_plan_is_rehearsed_by_each_agent(watchbill, runtime):
+    if shutil.which(runtime) is None:
+        pytest.skip(f"{runtime} is not installed; `watchbill doctor` says how to install it")
+    done = watchbill("rehearse", EXAMPLE, "--repository", ROOT, "--runtime", runtime)
+    assert done.returncode == Exit.DONE, done.stdout + done.stderr
+    report = done.stdout.partition("## What became of it")[2]
+    boxes = len(parse(EXAMPLE.read_text()).tasks)
+    assert len(re.findall(r"^- \d\. .*: \*\*merged\*\*, proven in", report, re.MULTILINE)) == boxes
+    assert report.count("What the agent says of its work") == boxes
 
 
 @pytest.mark.usefixtures("stays_clean")

@@ -81,6 +81,7 @@ def test_a_run_at_work_is_shown_once_to_machines(watchbill, graph):
     assert (told["run_id"], told["task_id"], told["state"], told["role"], told["host"]) == (
         graph.run.id, TASK, "starting", "author", "a" * 12,
     )  # fmt: skip
+    assert told["confinement"] == ""
     by_id = watchbill("watch", TASK, "--screen", "--json", WATCHBILL_STORE_URL=graph.url)
     assert json.loads(by_id.stdout) == told
 

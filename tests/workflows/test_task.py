@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from domain.pull import Merge, MergeKind
-from domain.run import EndKind, EvidenceKind, RunState
+from domain.run import EndKind, EvidenceKind, Outcome, RunState
 from domain.task import QuestionKind, TaskState
 from domain.view import waits_for
 from store.evidence import evidence_of
@@ -44,6 +46,38 @@ async def test_work_that_changes_nothing_ends_without_a_pull_request(stage: Stag
     assert plan.facts().state is TaskState.NO_CHANGES
     assert plan.facts().reason == "the work changes nothing against the base"
     assert stage.host.pushed[plan.task()] == stage.forge.opened[plan.task()] == 0
+
+
+async def test_work_that_changes_nothing_after_a_refusal_asks_a_person_and_starts_nothing(stage: Stage) -> None:
+    plan = stage.plan("First", "Second {after=1}")
+    plan.tell("author", Ends(refused="'touch x' is not allowed here (refused: touch *)"))
+    plan.tell("collect", Left(changed=0))
+    await plan.begin()
+    asked = await question(plan, QuestionKind.CANNOT_GO_ON)
+    assert "Bash was refused: 'touch x' is not allowed here (refused: touch *)" in plan.facts().question.text
+    assert plan.started(2) == {}
+    await plan.decide("resume", 1, asked)
+    await plan.until_over()
+    assert plan.started() == {"author-1": 1, "author-2": 1, "check-1": 1}
+
+
+async def test_what_an_agent_asks_pauses_its_task_and_is_seen_in_temporal(stage: Stage) -> None:
+    plan = stage.plan()
+    plan.tell("author", Ends(outcome=Outcome.ASKED, question="Which colour shall it be?"))
+    await plan.begin()
+    asked = await question(plan, QuestionKind.AGENT_ASKS)
+
+    async def details() -> str:
+        return str(await plan.task_handle().query("__temporal_workflow_metadata"))
+
+    while asked not in (seen := await details()):
+        await asyncio.sleep(0.05)
+    assert "Which colour shall it be?" in seen
+    assert "Runs are unconfined." in seen
+    await plan.decide("answer", 1, asked, "Blue, as the sea.")
+    await plan.until_over()
+    assert plan.facts().state is TaskState.MERGED
+    assert plan.started() == {"author-1": 1, "author-2": 1, "check-1": 1}
 
 
 async def test_work_that_the_base_contains_already_ends_as_no_changes(stage: Stage) -> None:
@@ -95,9 +129,10 @@ async def test_a_run_that_leaves_the_tree_of_the_round_before_asks_a_person(stag
     ]  # fmt: skip
 
 
-async def test_every_kind_of_retry_draws_on_one_bound(stage: Stage) -> None:
+@pytest.mark.parametrize("outcome", [Outcome.CRASHED, Outcome.DROPPED, Outcome.NO_RESULT, Outcome.SCHEMA_BROKEN])
+async def test_every_kind_of_retry_draws_on_one_bound(stage: Stage, outcome: Outcome) -> None:
     plan = stage.plan(attempts=2)
-    plan.tell("author", CRASHES)
+    plan.tell("author", Ends(RunState.CRASHED, None, reason="so it ended", outcome=outcome))
     plan.tell("check", FAILS)
     await plan.begin()
     asked = await question(plan, QuestionKind.TOO_MANY_RUNS)

@@ -27,6 +27,7 @@ from domain.task import TaskFacts
 from forge.git import Auth
 from store import runs
 from store.database import Store
+from store.events import Event
 from store.moves import move
 from store.runs import Keeper
 from store.tasks import load_run, load_task
@@ -173,6 +174,9 @@ class Ends:
     reason: str = ""
     said: str = ""
     outcome: Outcome = Outcome.DONE
+    question: str = ""
+    refused: str = ""
+    """What policy refused it, as its hook would have recorded it."""
 
 
 CRASHES = Ends(RunState.CRASHED, -9, EndKind.KILLED, "killed by signal 9", "Killed\n")
@@ -238,9 +242,11 @@ class ScriptedHost:
         how = self.living[run_id]
         if isinstance(how, Held):
             how = await self._watch(run, how)
-        end = RunEnd(run.id, how.state, how.kind, how.exit_code, how.reason, how.said, how.outcome)
+        end = RunEnd(run.id, how.state, how.kind, how.exit_code, how.reason, how.said, how.outcome, how.question)
+        now = datetime.now(UTC)
+        story = [Event(1, now, "refused", {"tool": "Bash", "why": how.refused})] if how.refused else []
         with self.store.write() as connection:
-            told = runs.end(connection, run, task, end, [], self.keeper.worker, datetime.now(UTC), 1)
+            told = runs.end(connection, run, task, end, story, self.keeper.worker, now, 1)
         del self.living[run_id]
         return told
 
