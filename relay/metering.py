@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import orjson
+import structlog
 
 from relay.shapes.shape import Shape, Wish
 from relay.sse import Splitter, data_of
 from relay.usage import Usage
+
+log = structlog.get_logger("relay")
 
 LONGEST = 32 << 20
 """Bytes of an answer that is no stream, or of one event of one, that are kept to be read."""
@@ -38,8 +41,8 @@ class Meter:
         try:
             # Read before it is written: whether an event is the caller's shows at its end.
             return b"".join(event for event in self._splitter.feed(piece) if not self._is_ours(event))
-        except ValueError:
-            self._lost = True
+        except ValueError as error:
+            self._lose(error)
             return self._splitter.rest()
 
     def look(self, piece: bytes) -> None:
@@ -54,8 +57,8 @@ class Meter:
                     # Most of a stream is text, and is looked at no closer than this.
                     if _NEEDLE in events:
                         self._see(events)
-        except ValueError:
-            self._lost = True
+        except ValueError as error:
+            self._lose(error)
 
     def rest(self) -> bytes:
         """What was held back of a stream that ended in the middle of an event."""
@@ -69,8 +72,13 @@ class Meter:
             if self._watch is not None:
                 return self._watch.used(whole=whole)
             return self._shape.used(orjson.loads(self._whole)) if whole and self._whole else None
-        except ValueError:
+        except ValueError as error:
+            self._lose(error)
             return None
+
+    def _lose(self, error: ValueError) -> None:
+        self._lost = True
+        log.warning("what a call used cannot be told", endpoint=self._shape.endpoint, why=str(error)[:300])
 
     def _keep(self, piece: bytes) -> None:
         self._whole += piece

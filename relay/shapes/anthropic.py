@@ -24,7 +24,7 @@ from relay.shapes.shape import (
     tokens,
     unbounded,
 )
-from relay.usage import Usage, count
+from relay.usage import Usage, count, needed, require_listed
 
 _FIELDS = frozenset(
     {
@@ -41,6 +41,15 @@ _INLINE = frozenset({"text", "thinking", "redacted_thinking", "tool_use", "tool_
 _NESTED = frozenset({"tool_result", "document"})
 _IMAGE_TOKENS = 5_000
 """No model of theirs takes an image for more (4,784 tokens at the highest resolution)."""
+
+_ORDINARY = {
+    "service_tier": frozenset({"standard", "batch"}),
+    "inference_geo": frozenset({"global", "not_available"}),
+    "speed": frozenset({"standard"}),
+}
+"""How an answer says that it was served at the listed price. Other regions, tiers and speeds cost more:
+https://platform.claude.com/docs/en/about-claude/pricing.
+"""
 
 _LEAST_THINKING = 1024
 _ERRORS = {
@@ -215,6 +224,8 @@ class _Watch(Watch):
         elif kind == "message_delta":
             told = an_answer(event.get("usage"))
             self._told.update({name: value for name, value in told.items() if value is not None})
+            # What the beginning told of the output is not what there is of it by now.
+            self._told["output_tokens"] = told.get("output_tokens")
             self._ended = bool(an_answer(event.get("delta")).get("stop_reason"))
 
     def used(self, *, whole: bool) -> Usage | None:
@@ -240,14 +251,18 @@ def _usage(told: Json) -> Usage:
 
 
 def _counted(told: Json) -> Usage:
+    for name, ordinary in _ORDINARY.items():
+        require_listed(told, name, ordinary)
+    if told.get("server_tool_use") is not None and any(an_answer(told["server_tool_use"]).values()):
+        raise ValueError("tools ran at the provider, whose price is not known")
     written = count(told, "cache_creation_input_tokens")
     hour = count(told, "cache_creation", "ephemeral_1h_input_tokens")
     brief = count(told, "cache_creation", "ephemeral_5m_input_tokens")
     return Usage(
-        input=count(told, "input_tokens"),
+        input=needed(told, "input_tokens"),
         cache_read=count(told, "cache_read_input_tokens"),
         cache_write_5m=max(written - hour, brief),
         cache_write_1h=hour,
-        output=count(told, "output_tokens"),
+        output=needed(told, "output_tokens"),
         reasoning=count(told, "output_tokens_details", "thinking_tokens"),
     )

@@ -83,8 +83,7 @@ class ChatCompletions(Shape):
         wish.body[_cap_of(wish.body)] = wish.output = output
 
     def used(self, answer: Any) -> Usage | None:
-        told = answer.get("usage") if isinstance(answer, dict) else None
-        return None if told is None else usage_of(told, "prompt", "completion")
+        return usage_of(answer, "prompt", "completion")
 
     def watch(self) -> Watch:
         return _Watch(self)

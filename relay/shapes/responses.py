@@ -73,8 +73,7 @@ class Responses(Shape):
         wish.body["max_output_tokens"] = wish.output = output
 
     def used(self, answer: Any) -> Usage | None:
-        told = answer.get("usage") if isinstance(answer, dict) else None
-        return None if told is None else usage_of(told, "input", "output")
+        return usage_of(answer, "input", "output")
 
     def watch(self) -> Watch:
         return _Watch(self)
