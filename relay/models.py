@@ -29,7 +29,7 @@ from relay.metrics import Metrics
 from relay.prices import Price, Prices
 from relay.room import ROOM, Room
 from relay.shapes import SHAPES
-from relay.shapes.shape import Shape, Wish
+from relay.shapes.shape import Shape, Wish, judged
 from relay.shortage import told
 from relay.upstreams import Upstream, session
 from relay.waiting import Gone, admitted, unless_gone
@@ -132,10 +132,9 @@ class Models:
             return
         target = _target(call)
         upstream = self._upstream(shape)
-        wish = shape.read(await arrival.json(self._limits.body, self._room), call.named, self._limits.output)
+        wish = judged(shape, await arrival.json(self._limits.body, self._room), call.named, self._limits.output)
         call.model = wish.model
         require_model(wish, caller)
-        wish.encode()
         if shape.free:
             await self._callers.require_live(caller)
             await self._carried(call, wish, upstream, target)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
 from relay.answers import Refused
 from relay.shapes.shape import (
     LEAST_OUTPUT,
@@ -17,9 +15,11 @@ from relay.shapes.shape import (
     Wish,
     an_object,
     flag,
+    kind_of,
     malformed,
     objects,
     only,
+    packed,
     text,
     tokens,
     unbounded,
@@ -82,8 +82,8 @@ class Messages(Shape):
         _tools(offered)
         for edit in objects(an_object(body.get("context_management"), "context_management").get("edits"), "edits"):
             # What clears makes the input shorter; what compacts asks the model once more.
-            if not text(edit.get("type"), "context_management.edits.type").startswith("clear_"):
-                raise unbounded(f"context_management.edits.type {edit['type']}")
+            if not (kind := kind_of(edit, "context_management.edits")).startswith("clear_"):
+                raise unbounded(f"context_management.edits.type {kind}")
         if body.get("service_tier") not in (None, "auto", "standard_only"):
             raise unbounded("service_tier")
         named = text(body.get("model"), "model")
@@ -154,7 +154,7 @@ def _referred(offered: list[Json], references: list[Any]) -> int:
     """The most tokens that references come to: the whole tool stands in the place of each."""
     if not references:
         return 0
-    sizes = {str(tool.get("name")): len(orjson.dumps(tool)) for tool in offered}
+    sizes = {str(tool.get("name")): len(packed(tool)) for tool in offered}
     largest = max(sizes.values(), default=0)
     return sum(sizes.get(str(name), largest) for name in references)
 
@@ -163,10 +163,10 @@ def _content(content: Any, images: _Seen, where: str) -> None:
     if content is None or isinstance(content, str):
         return
     for block in objects(content, where):
-        kind = block.get("type")
+        kind = kind_of(block, where)
         if kind == "image":
             source = _source(block, where)
-            if source.get("type") != "base64":
+            if kind_of(source, f"{where}.source") != "base64":
                 raise unbounded(f"{where}: an image that is not inline")
             images.inline(source.get("data"), f"{where}.source.data")
         elif kind == "tool_reference":
@@ -187,7 +187,7 @@ def _nested(block: Json, images: _Seen, where: str) -> None:
         return
     source = _source(block, where)
     # Pages of a PDF are pictures, and nobody has counted them.
-    if source.get("type") not in ("text", "content"):
+    if kind_of(source, f"{where}.source") not in ("text", "content"):
         raise unbounded(f"{where}: a document that is no inline text")
     _content(source.get("content"), images, where)
 
@@ -198,8 +198,8 @@ def _source(block: Json, where: str) -> Json:
 
 def _tools(offered: list[Json]) -> None:
     for tool in offered:
-        kind = tool.get("type")
-        if kind is not None and not text(kind, "tools.type").startswith(_TOOLS):
+        kind = kind_of(tool, "tools")
+        if kind and not kind.startswith(_TOOLS):
             raise unbounded(f"tools: a tool of the type {kind}")
 
 

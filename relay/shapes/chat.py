@@ -18,6 +18,7 @@ from relay.shapes.shape import (
     Wish,
     an_object,
     flag,
+    kind_of,
     listed_like_openai,
     objects,
     only,
@@ -68,8 +69,8 @@ class ChatCompletions(Shape):
             only(message, _MESSAGE, "messages.")
             _parts(message.get("content"), images)
         for tool in objects(body.get("tools"), "tools"):
-            if tool.get("type") not in _TOOLS:
-                raise unbounded(f"tools: a tool of the type {tool.get('type')}")
+            if (kind := kind_of(tool, "tools")) not in _TOOLS:
+                raise unbounded(f"tools: a tool of the type {kind}")
         wish = _capped(body, named, output)
         wish.image_bytes, wish.image_tokens = images.bytes, images.tokens
         if wish.stream:
@@ -120,7 +121,7 @@ def _parts(content: Any, images: Images) -> None:
     if content is None or isinstance(content, str):
         return
     for part in objects(content, "messages.content"):
-        kind = part.get("type")
+        kind = kind_of(part, "messages.content")
         if kind == "image_url":
             image = an_object(part.get("image_url"), "messages.content.image_url")
             images.data_url(image.get("url"), "messages.content.image_url.url")

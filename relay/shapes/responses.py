@@ -13,6 +13,7 @@ from relay.shapes.shape import (
     Watch,
     Wish,
     flag,
+    kind_of,
     listed_like_openai,
     objects,
     only,
@@ -89,7 +90,7 @@ def _items(given: Any, images: Images) -> None:
     if isinstance(given, str):
         return
     for item in objects(given, "input"):
-        kind = item.get("type") or "message"
+        kind = kind_of(item, "input") or "message"
         if kind == "message":
             _require(item, "role", "content")
             _parts(item.get("content"), images, "input.content")
@@ -118,7 +119,7 @@ def _parts(content: Any, images: Images, where: str) -> None:
     if content is None or isinstance(content, str):
         return
     for part in objects(content, where):
-        kind = part.get("type")
+        kind = kind_of(part, where)
         if kind == "input_image":
             if part.get("file_id") is not None:
                 raise unbounded(f"{where}.file_id")
@@ -129,7 +130,7 @@ def _parts(content: Any, images: Images, where: str) -> None:
 
 def _tools(offered: list[Json]) -> None:
     for tool in offered:
-        kind = tool.get("type")
+        kind = kind_of(tool, "tools")
         if kind == "namespace":
             _tools(objects(tool.get("tools"), "tools.tools"))
         elif kind == "tool_search":

@@ -48,10 +48,7 @@ class Wish:
 
         Raises Refused for what is nested too deeply.
         """
-        try:
-            self.encoded = orjson.dumps(self.body)
-        except (TypeError, RecursionError) as error:
-            raise Refused(400, "the body is nested too deeply, or holds what JSON has no place for") from error
+        self.encoded = packed(self.body)
 
     @property
     def content(self) -> int:
@@ -133,6 +130,27 @@ class Shape(ABC):
         return status == 408 or (status >= 500 and status not in (503, 529))
 
 
+def judged(shape: Shape, body: Json, model: str, output: int) -> Wish:
+    """What a request wishes, ready to be sent. Raises Refused for any JSON that is no request which can be bounded."""
+    try:
+        wish = shape.read(body, model, output)
+    except RecursionError as error:
+        raise Refused(400, _TOO_DEEP) from error
+    wish.encode()
+    return wish
+
+
+_TOO_DEEP = "the body is nested too deeply, or holds what JSON has no place for"
+
+
+def packed(value: Any) -> bytes:
+    """JSON as it is sent. Raises Refused for what is nested too deeply."""
+    try:
+        return orjson.dumps(value)
+    except (TypeError, RecursionError) as error:
+        raise Refused(400, _TOO_DEEP) from error
+
+
 def only(given: Mapping[str, Any], allowed: frozenset[str], where: str = "") -> None:
     """Raises Refused where something is asked for that is not in the list; null asks for nothing."""
     for name, value in given.items():
@@ -169,6 +187,12 @@ def text(given: Any, where: str) -> str:
     if not isinstance(given, str):
         raise malformed(where, "a text")
     return given
+
+
+def kind_of(given: Json, where: str) -> str:
+    """What an object says that it is; empty where it does not. Raises Refused for what is no text."""
+    kind = given.get("type")
+    return "" if kind is None else text(kind, f"{where}.type")
 
 
 def flag(body: Json, name: str) -> bool:

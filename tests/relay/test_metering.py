@@ -46,7 +46,7 @@ BEGUN = {
     "service_tier": "standard",
 }
 SAYS = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": 'a "usage": {"x": 1}\n\n'}}
-ANTHROPIC = [
+ANTHROPIC: list[dict[str, Any]] = [
     {"type": "message_start", "message": message(**BEGUN)},
     {"type": "ping"},
     SAYS,
