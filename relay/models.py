@@ -166,7 +166,7 @@ class Models:
         if ask is None or price is None:
             return
         nothing = ended.end is End.UNREACHED or (
-            ended.end is End.REFUSED and ended.usage is None and not call.shape.charges(ended.status)
+            ended.end in (End.REFUSED, End.NO_CREDIT) and ended.usage is None and not call.shape.charges(ended.status)
         )
         if nothing:
             self._books.release(ask.id)

@@ -114,6 +114,12 @@ class Messages(Shape):
     def watch(self) -> Watch:
         return _Watch()
 
+    def is_out_of_credit(self, status: int, error: Json) -> bool:
+        """It has a type for that, and says it in words of a request that is wrong all the same."""
+        return super().is_out_of_credit(status, error) or (
+            status == 400 and "credit balance is too low" in str(error.get("message"))
+        )
+
     def refusal(self, status: int, message: str) -> Json:
         return {"type": "error", "error": {"type": _ERRORS.get(status, "api_error"), "message": message}}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from relay.answers import Refused
-from relay.shapes.openai import image_tokens, is_openais, standard_tier, usage_of
+from relay.shapes.openai import image_tokens, is_openais, standard_tier, unpaid, usage_of
 from relay.shapes.shape import (
     LEAST_OUTPUT,
     Images,
@@ -88,6 +88,9 @@ class ChatCompletions(Shape):
 
     def watch(self) -> Watch:
         return _Watch(self)
+
+    def is_out_of_credit(self, status: int, error: Json) -> bool:
+        return super().is_out_of_credit(status, error) or unpaid(error)
 
     def refusal(self, status: int, message: str) -> Json:
         return refused_like_openai(status, message)

@@ -108,6 +108,12 @@ class GenerateContent(Shape):
     def watch(self) -> Watch:
         return _Watch(self)
 
+    def is_out_of_credit(self, status: int, error: Json) -> bool:
+        """By its words alone: too many requests have the same status."""
+        return super().is_out_of_credit(status, error) or (
+            status == 429 and "credits are depleted" in str(error.get("message"))
+        )
+
     def refusal(self, status: int, message: str) -> Json:
         return {"error": {"code": status, "message": message, "status": _STATUS.get(status, "INTERNAL")}}
 

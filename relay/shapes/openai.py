@@ -40,6 +40,12 @@ _ORDINARY = frozenset({"auto", "default", "standard", "on_demand", "flex", "batc
 """Tiers that cost what is listed, or less; `on_demand` is Groq's word for its own."""
 
 
+def unpaid(error: Json) -> bool:
+    """https://platform.openai.com/docs/guides/error-codes; with the status of too many requests."""
+    codes = ("insufficient_quota", "billing_hard_limit_reached")
+    return error.get("code") in codes or error.get("type") in codes
+
+
 def usage_of(answer: Any, input: str, output: str) -> Usage | None:
     """Cached tokens are a part of the input, whether read or written, reasoning one of the output.
 

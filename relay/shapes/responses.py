@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from relay.shapes.openai import image_tokens, standard_tier, usage_of
+from relay.shapes.openai import image_tokens, standard_tier, unpaid, usage_of
 from relay.shapes.shape import (
     LEAST_OUTPUT,
     Images,
@@ -78,6 +78,9 @@ class Responses(Shape):
 
     def watch(self) -> Watch:
         return _Watch(self)
+
+    def is_out_of_credit(self, status: int, error: Json) -> bool:
+        return super().is_out_of_credit(status, error) or unpaid(error)
 
     def refusal(self, status: int, message: str) -> Json:
         return refused_like_openai(status, message)

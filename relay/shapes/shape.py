@@ -121,6 +121,10 @@ class Shape(ABC):
         """Where a call is passed on to, behind the provider's own name, with what of its query is passed on."""
         return path.partition("/")[2]
 
+    def is_out_of_credit(self, status: int, error: Json) -> bool:
+        """Whether an error means that the account there is not paid; `error` is what it tells under that name."""
+        return status == 402
+
     def charges(self, status: int) -> bool:
         """Whether an answer with this status may have cost something although it tells no usage.
 

@@ -169,6 +169,59 @@ def test_a_refusal_that_tells_usage_costs_it(metered: Relay, purse: Purse) -> No
     assert [spent.nano_usd for spent in purse.spent] == [2_500_000]
 
 
+POOR = "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing."
+DEPLETED = "Your prepayment credits are depleted. Please go to AI Studio."
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "told"),
+    [
+        (MESSAGES, 400, {"type": "error", "error": {"type": "invalid_request_error", "message": POOR}}),
+        (MESSAGES, 402, {"type": "error", "error": {"type": "billing_error", "message": "x"}}),
+        (f"{MESSAGES}/count_tokens", 400, {"error": {"message": POOR}}),
+        (CHAT, 429, {"error": {"message": "x", "type": "insufficient_quota", "code": "insufficient_quota"}}),
+        (CHAT, 400, {"error": {"message": "x", "type": "invalid", "code": "billing_hard_limit_reached"}}),
+        (CHAT, 402, "Insufficient Balance"),
+        (RESPONSES, 429, {"error": {"message": "x", "type": "insufficient_quota", "code": None}}),
+        (GENERATE, 429, {"error": {"code": 429, "message": DEPLETED, "status": "RESOURCE_EXHAUSTED"}}),
+        (GENERATE, 429, [{"error": {"code": 429, "message": DEPLETED, "status": "RESOURCE_EXHAUSTED"}}]),
+    ],
+)
+def test_an_account_without_credit_at_the_provider_is_told_apart_from_a_budget_and_ends_the_run(
+    metered: Relay, purse: Purse, path: str, status: int, told: Any
+) -> None:
+    metered.provider.status, metered.provider.parts = status, [orjson.dumps(told)]
+    metered.provider.headers = {"content-type": "application/json", "retry-after": "7", "x-should-retry": "true"}
+    answer = metered.post(path, json=BODIES.get(path, ASKED))
+    assert (answer.status_code, answer.headers["x-should-retry"]) == (402, "false")
+    assert "retry-after" not in answer.headers
+    error = answer.json()["error"]
+    assert "account at the model provider is out of credit" in error["message"]
+    assert "raising one mends nothing" in error["message"]
+    assert {"billing_error", "insufficient_quota", "FAILED_PRECONDITION"} & {error.get("type"), error.get("status")}
+    # What a run says at its end is cut behind some words of its CLI's own.
+    assert len(error["message"]) < 250
+    assert (purse.held, purse.spent) == ({}, [])
+    assert 'outcome="no_credit"} 1' in metered.metrics.text()
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        (MESSAGES, {"error": {"type": "rate_limit_error", "message": POOR}}),
+        (CHAT, {"error": {"message": "insufficient_quota", "code": "rate_limit_exceeded"}}),
+        (GENERATE, {"error": {"message": "Resource has been exhausted (e.g. check quota)."}}),
+        (GENERATE, []),
+        (CHAT, {"error": "insufficient_quota"}),
+        (CHAT, {"error": {"code": ["insufficient_quota"], "type": {}}}),
+    ],
+)
+def test_too_many_requests_are_no_want_of_credit(metered: Relay, path: str, told: Any) -> None:
+    metered.provider.status, metered.provider.parts = 429, [orjson.dumps(told)]
+    answer = metered.post(path, json=BODIES[path])
+    assert (answer.status_code, answer.json()) == (429, told)
+
+
 def test_a_provider_that_was_not_reached_costs_nothing(metered: Relay, purse: Purse) -> None:
     with serving(door(metered.graph.store, "http://127.0.0.1:9/models", purse).app()) as (url, _):
         assert httpx.post(f"{url}{MESSAGES}", headers=metered.headers(), json=ASKED).status_code == 502
