@@ -19,7 +19,7 @@ import structlog
 from starlette.types import Receive, Scope, Send
 
 from domain.errors import Unavailable
-from relay.answers import Refused, final
+from relay.answers import Refused, final, headers_of
 from relay.arrival import Arrival
 from relay.asking import LEASE, ask_of, require_model, shrink
 from relay.bookkeeping import Bookkeeping
@@ -110,17 +110,19 @@ class Models:
             raise
         except Unavailable as error:
             log.warning("the store is away", error=str(error))
+            call.outcome = call.outcome or "unavailable"
             await _say_no(call, Refused(503, "the store did not answer; try again"))
         except Exception:
             log.exception("a model call failed", endpoint=shape.endpoint)
+            call.outcome = call.outcome or "failed"
             if arrival.begun:
                 raise
             await _say_no(call, Refused(500, "the relay failed at this; its log says why"))
         finally:
             arrival.close()
             self._calls.discard(task)
-            self._metrics.under_way -= 1
             self._note(call)
+            self._metrics.under_way -= 1
 
     async def _think(self, call: _Call) -> None:
         arrival, shape = call.arrival, call.shape
@@ -230,7 +232,7 @@ class Models:
             endpoint=call.shape.endpoint,
             model=call.model[:100],
             status=call.status,
-            outcome=call.outcome or "failed",
+            outcome=call.outcome,
             nano_usd=call.nano_usd,
             seconds=round(seconds, 3),
         )
@@ -293,9 +295,4 @@ def _target(call: _Call) -> str:
 async def _say_no(call: _Call, refused: Refused) -> None:
     call.status, call.outcome = refused.status, call.outcome or "turned_away"
     content = call.shape.refusal(refused.status, final(str(refused)) if refused.status < 500 else str(refused))
-    await call.arrival.whole(refused.status, content, _headers_of(refused))
-
-
-def _headers_of(refused: Refused) -> Mapping[str, str]:
-    headers = {"www-authenticate": "Bearer"} if refused.status == 401 else {}
-    return headers if refused.status >= 500 else {**headers, "x-should-retry": "false"}
+    await call.arrival.whole(refused.status, content, headers_of(refused.status))
