@@ -19,7 +19,7 @@ from relay.answers import Refused
 from relay.arrival import Arrival
 from relay.metering import Meter
 from relay.shapes.shape import Json, Shape, Wish
-from relay.upstreams import Upstream, passed_back
+from relay.upstreams import Upstream, passed_back, request_of
 from relay.usage import Usage
 
 log = structlog.get_logger("relay")
@@ -55,11 +55,12 @@ class End(StrEnum):
 
 @dataclass
 class Ended:
-    """`status` is the provider's, 0 where it gave none; `usage` None where it told none."""
+    """`status` is the provider's, 0 where it gave none; `usage` None where it told none; `request` its own id of it."""
 
     end: End = End.BROKEN_OFF
     status: int = 0
     usage: Usage | None = None
+    request: str = ""
 
 
 class Exchange:
@@ -86,7 +87,7 @@ class Exchange:
         url = f"{upstream.url}/{target}"
         try:
             async with session.post(url, data=self._wish.encoded, headers=headers, allow_redirects=False) as answer:
-                self.ended.status = answer.status
+                self.ended.status, self.ended.request = answer.status, request_of(answer)
                 await (self._pass_back(answer) if answer.status < 300 else self._refuse(answer, upstream))
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             # No connection, so nothing was asked. One that breaks later may have carried it there.
@@ -128,6 +129,7 @@ class Exchange:
             self.ended.usage = meter.used(whole=False)
             raise
         self.ended.usage = meter.used(whole=True)
+        self.ended.request = self.ended.request or meter.named
         self.ended.end = End.HUNG_UP if self._gone else End.WHOLE
         self._rest += meter.rest()
 

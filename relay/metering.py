@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import orjson
 import structlog
 
 from relay.shapes.shape import Shape, Wish
 from relay.sse import Splitter, data_of
-from relay.usage import Usage
+from relay.usage import Usage, plain_id
 
 log = structlog.get_logger("relay")
 
@@ -33,6 +34,8 @@ class Meter:
         self._splitter = Splitter(LONGEST, apart=self._strips)
         self._whole = bytearray()
         self._lost = False
+        self.named = ""
+        """What the answer calls itself; empty where that was not told beside its usage."""
 
     def passing(self, piece: bytes) -> bytes:
         """What of a piece is the caller's: all of it, unless it tells what only we asked for."""
@@ -71,7 +74,7 @@ class Meter:
         try:
             if self._watch is not None:
                 return self._watch.used(whole=whole)
-            return self._shape.used(orjson.loads(self._whole)) if whole and self._whole else None
+            return self._shape.used(self._read(self._whole)) if whole and self._whole else None
         except ValueError as error:
             self._lose(error)
             return None
@@ -91,9 +94,15 @@ class Meter:
         for part in _telling(events):
             for data in data_of(part):
                 if self._shape.tells.search(data):
-                    seen.append(orjson.loads(data))
+                    seen.append(self._read(data))
                     self._watch.see(seen[-1])
         return seen
+
+    def _read(self, raw: bytes | bytearray) -> Any:
+        told = orjson.loads(raw)
+        if isinstance(told, dict):
+            self.named = plain_id(told.get("id")) or plain_id(told.get("responseId")) or self.named
+        return told
 
     def _is_ours(self, event: bytes) -> bool:
         """Whether an event tells usage and nothing else."""

@@ -179,7 +179,8 @@ class Models:
             self._metrics.used(ask.owner, ask.model, call.nano_usd, tokens)
             if call.nano_usd > call.held:
                 log.error("a model call cost more than was thought possible", call=ask.id, nano_usd=call.nano_usd)
-        spent = Spent(ask.id, call.nano_usd, tokens, price.version, datetime.now(UTC), ended.end, ended.status)
+        end, at = ended.end, datetime.now(UTC)
+        spent = Spent(ask.id, call.nano_usd, tokens, price.version, at, end, ended.status, ended.request)
         self._books.settle(spent)
 
     async def _caller(self, arrival: Arrival, shape: Shape) -> Caller:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -51,6 +52,14 @@ def needed(told: Mapping[str, Any], name: str) -> int:
     if told.get(name) is None:
         raise ValueError(f"{name} is not told")
     return count(told, name)
+
+
+_ID = re.compile("[!-~]{1,200}")
+
+
+def plain_id(told: Any) -> str:
+    """What a provider calls something, if that is an id that can be kept; else empty."""
+    return told if isinstance(told, str) and _ID.fullmatch(told) else ""
 
 
 def require_listed(told: Mapping[str, Any], name: str, ordinary: frozenset[str]) -> None:

@@ -66,6 +66,35 @@ def test_what_a_call_used_is_settled_at_its_price(metered: Relay, purse: Purse, 
     assert 'watchbill_relay_tokens_total{owner="ada",model="a-model",kind="cache_read"} 600' in metered.metrics.text()
 
 
+@pytest.mark.parametrize(
+    ("headers", "body", "known"),
+    [
+        ({"request-id": "req_1", "x-request-id": "other"}, {"id": "msg_1"}, "req_1"),
+        ({"x-request-id": "req_2"}, {"id": "msg_1"}, "req_2"),
+        ({}, {"id": "msg_1"}, "msg_1"),
+        ({}, {"responseId": "r-1"}, "r-1"),
+        ({}, {"id": 7}, ""),
+        ({"request-id": "a b"}, {}, ""),
+        ({"x-request-id": "\u2603".encode().decode("latin-1")}, {}, ""),
+        ({"request-id": "x" * 201}, {"id": "\ud7ff"}, ""),
+    ],
+)
+def test_a_calls_own_name_at_the_provider_is_kept_for_its_invoice(
+    metered: Relay, purse: Purse, headers: dict[str, str], body: dict[str, Any], known: str
+) -> None:
+    metered.provider.headers = {"content-type": "application/json", **headers}
+    metered.provider.parts = [orjson.dumps({**body, **ANSWERS[MESSAGES]})]
+    metered.ask()
+    assert [spent.request for spent in purse.spent] == [known]
+
+
+def test_a_stream_without_a_name_in_its_head_has_the_one_beside_its_usage(metered: Relay, purse: Purse) -> None:
+    told = {"id": "chatcmpl-1", "choices": [], "usage": OF_CHAT}
+    metered.provider.parts = [sse({"id": "chatcmpl-1", "choices": [{}]}, told, "[DONE]", named=False)]
+    metered.post(CHAT, json={**BODIES[CHAT], "stream": True})
+    assert [(spent.request, spent.nano_usd is None) for spent in purse.spent] == [("chatcmpl-1", False)]
+
+
 def test_a_stream_is_settled_before_its_caller_asks_again(asked: Relay, purse: Purse) -> None:
     asked.ask(body={"stream": True})
     assert PRICE is not None
