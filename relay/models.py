@@ -276,10 +276,10 @@ def _shape_of(path: str) -> tuple[Shape, str]:
 
 
 def _is_list(arrival: Arrival) -> bool:
-    return arrival.method == "GET" and arrival.path in _LISTS
+    return arrival.method == "GET" and arrival.path in LISTS
 
 
-_LISTS = frozenset({"anthropic/v1/models", "openai/v1/models", "gemini/v1beta/models"})
+LISTS = frozenset({"anthropic/v1/models", "openai/v1/models", "gemini/v1beta/models"})
 
 
 def _target(call: _Call) -> str:
