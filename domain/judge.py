@@ -90,7 +90,10 @@ def after_work(
 
 
 def _after_refusal(task: TaskFacts, end: RunEnd, work: Collected, draft: PullRequest | None) -> Answer:
-    """No money is left. A draft is a pull request like any other, and its head is what we pushed."""
+    """No money is left, in a budget or at the provider: the reason says which.
+
+    A draft is a pull request like any other, and its head is what we pushed.
+    """
     ended = forge_fact(task, draft) if draft is not None else None
     if ended is not None:
         return ended
@@ -99,7 +102,7 @@ def _after_refusal(task: TaskFacts, end: RunEnd, work: Collected, draft: PullReq
         shown = f"shown in draft {draft.url}"
         found = {"pull_number": draft.number, "pull_url": draft.url, "pushed_sha": draft.head_sha}
     kept = f"What it did is kept as {work.head_sha[:12]}, and {shown}. " if work.changed else ""
-    why = f"The money is spent: {end.reason}. {kept}Raise the budget, or cancel."
+    why = f"A model call was refused for want of money: {end.reason}. {kept}Resume once it is there, or cancel."
     return Pause(QuestionKind.OUT_OF_BUDGET, why, TaskState.WORKING, found)
 
 

@@ -117,7 +117,7 @@ def _quoted(text: str, room: int) -> str:
 
 
 UNFINISHED = (
-    "**Unfinished.** The money for this work was spent before it was done. It goes on here once its budget is raised."
+    "**Unfinished.** The money for this work was spent before it was done. It goes on here once there is more."
 )
 
 SAID = "In its own words, which nobody has checked:"

@@ -41,9 +41,13 @@ def final(message: str) -> str:
 
 def refusal(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
     error = {"type": _TYPES.get(status, "api_error"), "message": message}
-    if status == 401:
-        headers = {"WWW-Authenticate": "Bearer"}
-    return JSONResponse({"type": "error", "error": error}, status, headers)
+    return JSONResponse({"type": "error", "error": error}, status, {**(headers or {}), **headers_of(status)})
+
+
+def headers_of(status: int) -> Mapping[str, str]:
+    """What a refusal says beside its sentence: whoever is refused is not to try again, unless the fault is here."""
+    headers = {"www-authenticate": "Bearer"} if status == 401 else {}
+    return headers if status >= 500 else {**headers, "x-should-retry": "false"}
 
 
 async def body_of(request: Request, limit: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,13 +14,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from domain.errors import Unavailable
 from relay import events
 from relay.answers import Refused, refusal
 from relay.bookkeeping import Bookkeeping
-from relay.callers import Callers
+from relay.callers import Caller, Callers
 from relay.gate import Gate
 from relay.graph import Graph
 from relay.metrics import Metrics
@@ -31,6 +32,7 @@ from relay.upstreams import Upstream
 log = structlog.get_logger("relay")
 
 MODELS = "/models/"
+PROBES = frozenset({"/healthz", "/readyz"})
 
 
 @dataclass(frozen=True)
@@ -60,14 +62,17 @@ class Door:
             async with protocol.running(), models.running():
                 yield
 
+        async def let_in(request: Request) -> Caller:
+            caller = request.state.caller = await callers.caller(request.headers)
+            return caller
+
         async def speak(request: Request) -> Response:
             # Whether the run is live each tool asks in the transaction in which it acts: a result of a
             # run that is over is kept, as refused.
-            return await protocol.answer(request, await callers.caller(request.headers))
+            return await protocol.answer(request, await let_in(request))
 
         async def hear(request: Request) -> Response:
-            caller = await callers.caller(request.headers)
-            return await events.take(graph, request, caller, self.limit)
+            return await events.take(graph, request, await let_in(request), self.limit)
 
         async def ready(_: Request) -> Response:
             await graph.read(lambda connection: connection.execute(text("SELECT 1")))
@@ -86,7 +91,40 @@ class Door:
             lifespan=lifespan,
         )
         app.router.redirect_slashes = False
-        return Gate(_Parted(models, app), self.names)
+        return Gate(_Parted(models, _Noted(app)), self.names)
+
+
+class _Noted:
+    """A line in the log for every request but the probes, as there is one for every model call."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in PROBES:
+            await self._app(scope, receive, send)
+            return
+        began, status = time.monotonic(), 0
+        state = scope["state"] = dict(scope.get("state", {}))
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            status = int(message.get("status", status))
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noting)
+        finally:
+            caller: Caller | None = state.get("caller")
+            log.info(
+                "a request",
+                path=scope["path"][:100],
+                run=caller.grant.run if caller else None,
+                capability=caller.fingerprint if caller else None,
+                status=status,
+                why=state.get("why"),
+                seconds=round(time.monotonic() - began, 3),
+            )
 
 
 class _Parted:
@@ -106,7 +144,7 @@ async def _health(_: Request) -> Response:
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
-    log.info("refused", path=request.url.path, status=error.status, why=str(error))
+    request.state.why = str(error)
     return refusal(error.status, str(error))
 
 

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import aiohttp
+import orjson
 import structlog
 from starlette.types import Message
 
 from relay.answers import Refused
 from relay.arrival import Arrival
 from relay.metering import Meter
-from relay.shapes.shape import Shape, Wish
-from relay.upstreams import Upstream, passed_back
+from relay.shapes.shape import Json, Shape, Wish
+from relay.upstreams import Upstream, passed_back, request_of
 from relay.usage import Usage
 
 log = structlog.get_logger("relay")
@@ -46,17 +47,20 @@ class End(StrEnum):
     """The answer did not come to its end."""
     REFUSED = "refused"
     """The provider answered with an error."""
+    NO_CREDIT = "no_credit"
+    """The provider answered that our account there is not paid."""
     UNREACHED = "unreached"
     """Nothing was sent: the provider could not be reached."""
 
 
 @dataclass
 class Ended:
-    """`status` is the provider's, 0 where it gave none; `usage` None where it told none."""
+    """`status` is the provider's, 0 where it gave none; `usage` None where it told none; `request` its own id of it."""
 
     end: End = End.BROKEN_OFF
     status: int = 0
     usage: Usage | None = None
+    request: str = ""
 
 
 class Exchange:
@@ -83,7 +87,7 @@ class Exchange:
         url = f"{upstream.url}/{target}"
         try:
             async with session.post(url, data=self._wish.encoded, headers=headers, allow_redirects=False) as answer:
-                self.ended.status = answer.status
+                self.ended.status, self.ended.request = answer.status, request_of(answer)
                 await (self._pass_back(answer) if answer.status < 300 else self._refuse(answer, upstream))
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             # No connection, so nothing was asked. One that breaks later may have carried it there.
@@ -125,6 +129,7 @@ class Exchange:
             self.ended.usage = meter.used(whole=False)
             raise
         self.ended.usage = meter.used(whole=True)
+        self.ended.request = self.ended.request or meter.named
         self.ended.end = End.HUNG_UP if self._gone else End.WHOLE
         self._rest += meter.rest()
 
@@ -147,6 +152,10 @@ class Exchange:
         if upstream.is_told_in(body):
             log.error("the model provider told our key in an error", status=answer.status)
             raise Refused(502, f"the model provider answered with an error {answer.status} about this relay's key")
+        if self._shape.is_out_of_credit(answer.status, _error_in(body)):
+            self.ended.end = End.NO_CREDIT
+            log.error("the account at the model provider is out of credit", url=str(answer.url.origin()))
+            raise Refused(402, _NO_CREDIT)
         headers = {**passed_back(answer), "content-length": str(len(body))}
         await self._say(self._arrival.head(answer.status, headers))
         self._rest = bytes(body)
@@ -210,6 +219,24 @@ class Exchange:
         log.warning("a model call broke off", end=self.ended.end, status=self.ended.status, why=why[:300])
         if not self._arrival.begun:
             raise Refused(502, "the model provider did not answer") from error
+
+
+_NO_CREDIT = (
+    "the account at the model provider is out of credit: whoever pays for it adds some there, then resumes the task; "
+    "no budget of Watchbill's is used up, and raising one mends nothing"
+)
+
+
+def _error_in(body: bytes | bytearray) -> Json:
+    """What an answer tells under `error`; empty where nothing can be read. Gemini's streams tell it in a list."""
+    try:
+        told = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    if isinstance(told, list) and told:
+        told = told[0]
+    error = told.get("error") if isinstance(told, dict) else None
+    return error if isinstance(error, dict) else {}
 
 
 def _require_plain(answer: aiohttp.ClientResponse) -> None:

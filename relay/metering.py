@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import orjson
+import structlog
 
 from relay.shapes.shape import Shape, Wish
 from relay.sse import Splitter, data_of
-from relay.usage import Usage
+from relay.usage import Usage, plain_id
+
+log = structlog.get_logger("relay")
 
 LONGEST = 32 << 20
 """Bytes of an answer that is no stream, or of one event of one, that are kept to be read."""
@@ -30,6 +34,8 @@ class Meter:
         self._splitter = Splitter(LONGEST, apart=self._strips)
         self._whole = bytearray()
         self._lost = False
+        self.named = ""
+        """What the answer calls itself; empty where that was not told beside its usage."""
 
     def passing(self, piece: bytes) -> bytes:
         """What of a piece is the caller's: all of it, unless it tells what only we asked for."""
@@ -38,8 +44,8 @@ class Meter:
         try:
             # Read before it is written: whether an event is the caller's shows at its end.
             return b"".join(event for event in self._splitter.feed(piece) if not self._is_ours(event))
-        except ValueError:
-            self._lost = True
+        except ValueError as error:
+            self._lose(error)
             return self._splitter.rest()
 
     def look(self, piece: bytes) -> None:
@@ -54,8 +60,8 @@ class Meter:
                     # Most of a stream is text, and is looked at no closer than this.
                     if _NEEDLE in events:
                         self._see(events)
-        except ValueError:
-            self._lost = True
+        except ValueError as error:
+            self._lose(error)
 
     def rest(self) -> bytes:
         """What was held back of a stream that ended in the middle of an event."""
@@ -68,9 +74,14 @@ class Meter:
         try:
             if self._watch is not None:
                 return self._watch.used(whole=whole)
-            return self._shape.used(orjson.loads(self._whole)) if whole and self._whole else None
-        except ValueError:
+            return self._shape.used(self._read(self._whole)) if whole and self._whole else None
+        except ValueError as error:
+            self._lose(error)
             return None
+
+    def _lose(self, error: ValueError) -> None:
+        self._lost = True
+        log.warning("what a call used cannot be told", endpoint=self._shape.endpoint, why=str(error)[:300])
 
     def _keep(self, piece: bytes) -> None:
         self._whole += piece
@@ -83,9 +94,15 @@ class Meter:
         for part in _telling(events):
             for data in data_of(part):
                 if self._shape.tells.search(data):
-                    seen.append(orjson.loads(data))
+                    seen.append(self._read(data))
                     self._watch.see(seen[-1])
         return seen
+
+    def _read(self, raw: bytes | bytearray) -> Any:
+        told = orjson.loads(raw)
+        if isinstance(told, dict):
+            self.named = plain_id(told.get("id")) or plain_id(told.get("responseId")) or self.named
+        return told
 
     def _is_ours(self, event: bytes) -> bool:
         """Whether an event tells usage and nothing else."""

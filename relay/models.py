@@ -19,7 +19,7 @@ import structlog
 from starlette.types import Receive, Scope, Send
 
 from domain.errors import Unavailable
-from relay.answers import Refused, final
+from relay.answers import Refused, final, headers_of
 from relay.arrival import Arrival
 from relay.asking import LEASE, ask_of, require_model, shrink
 from relay.bookkeeping import Bookkeeping
@@ -29,7 +29,7 @@ from relay.metrics import Metrics
 from relay.prices import Price, Prices
 from relay.room import ROOM, Room
 from relay.shapes import SHAPES
-from relay.shapes.shape import Shape, Wish
+from relay.shapes.shape import Shape, Wish, judged
 from relay.shortage import told
 from relay.upstreams import Upstream, session
 from relay.waiting import Gone, admitted, unless_gone
@@ -110,17 +110,19 @@ class Models:
             raise
         except Unavailable as error:
             log.warning("the store is away", error=str(error))
+            call.outcome = call.outcome or "unavailable"
             await _say_no(call, Refused(503, "the store did not answer; try again"))
         except Exception:
             log.exception("a model call failed", endpoint=shape.endpoint)
+            call.outcome = call.outcome or "failed"
             if arrival.begun:
                 raise
             await _say_no(call, Refused(500, "the relay failed at this; its log says why"))
         finally:
             arrival.close()
             self._calls.discard(task)
-            self._metrics.under_way -= 1
             self._note(call)
+            self._metrics.under_way -= 1
 
     async def _think(self, call: _Call) -> None:
         arrival, shape = call.arrival, call.shape
@@ -132,10 +134,9 @@ class Models:
             return
         target = _target(call)
         upstream = self._upstream(shape)
-        wish = shape.read(await arrival.json(self._limits.body, self._room), call.named, self._limits.output)
+        wish = judged(shape, await arrival.json(self._limits.body, self._room), call.named, self._limits.output)
         call.model = wish.model
         require_model(wish, caller)
-        wish.encode()
         if shape.free:
             await self._callers.require_live(caller)
             await self._carried(call, wish, upstream, target)
@@ -167,7 +168,7 @@ class Models:
         if ask is None or price is None:
             return
         nothing = ended.end is End.UNREACHED or (
-            ended.end is End.REFUSED and ended.usage is None and not call.shape.charges(ended.status)
+            ended.end in (End.REFUSED, End.NO_CREDIT) and ended.usage is None and not call.shape.charges(ended.status)
         )
         if nothing:
             self._books.release(ask.id)
@@ -178,7 +179,8 @@ class Models:
             self._metrics.used(ask.owner, ask.model, call.nano_usd, tokens)
             if call.nano_usd > call.held:
                 log.error("a model call cost more than was thought possible", call=ask.id, nano_usd=call.nano_usd)
-        spent = Spent(ask.id, call.nano_usd, tokens, price.version, datetime.now(UTC), ended.end, ended.status)
+        end, at = ended.end, datetime.now(UTC)
+        spent = Spent(ask.id, call.nano_usd, tokens, price.version, at, end, ended.status, ended.request)
         self._books.settle(spent)
 
     async def _caller(self, arrival: Arrival, shape: Shape) -> Caller:
@@ -231,7 +233,7 @@ class Models:
             endpoint=call.shape.endpoint,
             model=call.model[:100],
             status=call.status,
-            outcome=call.outcome or "failed",
+            outcome=call.outcome,
             nano_usd=call.nano_usd,
             seconds=round(seconds, 3),
         )
@@ -274,10 +276,10 @@ def _shape_of(path: str) -> tuple[Shape, str]:
 
 
 def _is_list(arrival: Arrival) -> bool:
-    return arrival.method == "GET" and arrival.path in _LISTS
+    return arrival.method == "GET" and arrival.path in LISTS
 
 
-_LISTS = frozenset({"anthropic/v1/models", "openai/v1/models", "gemini/v1beta/models"})
+LISTS = frozenset({"anthropic/v1/models", "openai/v1/models", "gemini/v1beta/models"})
 
 
 def _target(call: _Call) -> str:
@@ -294,9 +296,4 @@ def _target(call: _Call) -> str:
 async def _say_no(call: _Call, refused: Refused) -> None:
     call.status, call.outcome = refused.status, call.outcome or "turned_away"
     content = call.shape.refusal(refused.status, final(str(refused)) if refused.status < 500 else str(refused))
-    await call.arrival.whole(refused.status, content, _headers_of(refused))
-
-
-def _headers_of(refused: Refused) -> Mapping[str, str]:
-    headers = {"www-authenticate": "Bearer"} if refused.status == 401 else {}
-    return headers if refused.status >= 500 else {**headers, "x-should-retry": "false"}
+    await call.arrival.whole(refused.status, content, headers_of(refused.status))

@@ -10,6 +10,7 @@ import aiohttp
 from starlette.datastructures import Headers
 
 from domain.errors import Misconfigured
+from relay.usage import plain_id
 
 PROVIDERS: Mapping[str, tuple[str, str, str]] = {
     "anthropic": ("https://api.anthropic.com", "x-api-key", ""),
@@ -21,6 +22,8 @@ PROVIDERS: Mapping[str, tuple[str, str, str]] = {
 # The run's capability is for us alone: what a provider is shown is put in its place.
 _PASSED_ON = ("accept", "anthropic-version", "openai-beta", "user-agent")
 _PASSED_BACK = ("content-type", "request-id", "retry-after", "x-request-id", "x-should-retry")
+
+_REQUEST = ("request-id", "x-request-id")
 
 _BETAS = frozenset(
     {
@@ -77,6 +80,11 @@ def _betas(told: Headers) -> str:
 
 def passed_back(answer: aiohttp.ClientResponse) -> dict[str, str]:
     return {name: answer.headers[name] for name in _PASSED_BACK if name in answer.headers}
+
+
+def request_of(answer: aiohttp.ClientResponse) -> str:
+    """What the provider calls this request; empty where no header says it."""
+    return next((plain_id(answer.headers[name]) for name in _REQUEST if name in answer.headers), "")
 
 
 def upstream(provider: str, url: str, key_file: Path | None, models: str) -> Upstream | None:

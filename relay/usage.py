@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -44,3 +45,28 @@ def count(told: Any, *names: str) -> int:
     if type(told) is not int or told < 0:
         raise ValueError(f"{names[-1]} is no number of tokens")
     return told
+
+
+def needed(told: Mapping[str, Any], name: str) -> int:
+    """A number of tokens without which nobody knows what a call cost. ValueError where it is not told."""
+    if told.get(name) is None:
+        raise ValueError(f"{name} is not told")
+    return count(told, name)
+
+
+_ID = re.compile("[!-~]{1,200}")
+
+
+def plain_id(told: Any) -> str:
+    """What a provider calls something, if that is an id that can be kept; else empty."""
+    return told if isinstance(told, str) and _ID.fullmatch(told) else ""
+
+
+def require_listed(told: Mapping[str, Any], name: str, ordinary: frozenset[str]) -> None:
+    """ValueError for a word on how a call was served at which its price may be another than the one that is listed.
+
+    `ordinary` are those of the listed price, or of a lower one; null and an empty text say nothing.
+    """
+    word = told.get(name)
+    if word not in (None, "") and (not isinstance(word, str) or word.lower() not in ordinary):
+        raise ValueError(f"{name} is {str(word)[:100]!r}, whose price is not known")

@@ -31,6 +31,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from jwt.algorithms import OKPAlgorithm
 from jwt.types import Options
+from jwt.utils import base64url_decode, base64url_encode
 
 from domain.errors import Unauthorized, said
 
@@ -76,6 +77,10 @@ def verified(token: str, kind: str, keys: Mapping[str, str]) -> dict[str, Any]:
         if _thumbprint(public) != kid:
             raise Unauthorized(f"what is kept as key {kid} is another key")
         claims: dict[str, Any] = jwt.decode(token, public, algorithms=[_ALGORITHM], options=_SIGNATURE_ALONE)
+        signature = token.rpartition(".")[2]
+        # Base64 has bits and characters that mean nothing; what was signed has one form only.
+        if base64url_encode(base64url_decode(signature)).decode() != signature:
+            raise Unauthorized("the signature does not hold: it is not written as it was signed")
     except (jwt.InvalidTokenError, RecursionError) as error:
         raise Unauthorized(f"the signature does not hold: {error}") from error
     return claims

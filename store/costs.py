@@ -30,6 +30,14 @@ class Money:
 
 
 @dataclass(frozen=True)
+class Request:
+    """A call by the provider's own id, which its invoice and its console know; empty where it told none."""
+
+    id: str
+    spent: int
+
+
+@dataclass(frozen=True)
 class ModelCosts:
     """What a run's calls of one model came to. `unmeasured` of them said no usage, and count as all that was held."""
 
@@ -38,6 +46,7 @@ class ModelCosts:
     unmeasured: int
     spent: int
     tokens: Mapping[str, int]
+    requests: tuple[Request, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -151,9 +160,19 @@ def _models(connection: Connection, plan_id: str) -> dict[str, list[ModelCosts]]
         .group_by(usage.c.run_id, usage.c.model)
     )
     unmeasured = {(run, model): int(count) for run, model, count in connection.execute(blind)}
+    single = (
+        select(usage.c.run_id, usage.c.model, usage.c.request_id, usage.c.nano_usd)
+        .join(runs, runs.c.id == usage.c.run_id)
+        .where(runs.c.plan_id == plan_id)
+        .order_by(usage.c.asked_at, usage.c.id)
+    )
+    requests: dict[tuple[str, str], list[Request]] = {}
+    for run, model, id, spent in connection.execute(single):
+        requests.setdefault((run, model), []).append(Request(id, spent))
     found: dict[str, list[ModelCosts]] = {}
     for run, model, calls, spent, *counts in connection.execute(query):
         tokens = dict(zip(TOKENS, map(int, counts), strict=True))
-        costs = ModelCosts(model, int(calls), unmeasured.get((run, model), 0), int(spent), tokens)
+        each = tuple(requests[run, model])
+        costs = ModelCosts(model, int(calls), unmeasured.get((run, model), 0), int(spent), tokens, each)
         found.setdefault(run, []).append(costs)
     return found

@@ -72,7 +72,8 @@ class Void:
 class Spent:
     """What a call came to. `nano_usd` None: nobody knows what it cost, and the whole reservation is spent.
 
-    `tokens` by kind, of `TOKENS`; `outcome` in one word, `status` the provider's, 0 where it gave none.
+    `tokens` by kind, of `TOKENS`; `outcome` in one word, `status` the provider's, 0 where it gave none;
+    `request` the provider's own id of the call, empty where it told none.
     """
 
     id: str
@@ -82,6 +83,7 @@ class Spent:
     at: datetime
     outcome: str
     status: int
+    request: str = ""
 
 
 @dataclass(frozen=True)

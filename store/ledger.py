@@ -223,6 +223,7 @@ class _Book:
                 "measured": spent.nano_usd is not None,
                 "outcome": spent.outcome,
                 "status": spent.status,
+                "request_id": spent.request,
                 "asked_at": held.asked_at,
                 "answered_at": spent.at,
             }

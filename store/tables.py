@@ -315,6 +315,8 @@ usage = Table(
     flag("measured"),
     text("outcome"),
     whole("status"),
+    # The provider's own id of it; empty where it told none.
+    text("request_id", ""),
     moment("asked_at"),
     moment("answered_at"),
     Index(None, "run_id"),

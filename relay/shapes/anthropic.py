@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
 from relay.answers import Refused
 from relay.shapes.shape import (
     LEAST_OUTPUT,
@@ -17,14 +15,16 @@ from relay.shapes.shape import (
     Wish,
     an_object,
     flag,
+    kind_of,
     malformed,
     objects,
     only,
+    packed,
     text,
     tokens,
     unbounded,
 )
-from relay.usage import Usage, count
+from relay.usage import Usage, count, needed, require_listed
 
 _FIELDS = frozenset(
     {
@@ -41,6 +41,15 @@ _INLINE = frozenset({"text", "thinking", "redacted_thinking", "tool_use", "tool_
 _NESTED = frozenset({"tool_result", "document"})
 _IMAGE_TOKENS = 5_000
 """No model of theirs takes an image for more (4,784 tokens at the highest resolution)."""
+
+_ORDINARY = {
+    "service_tier": frozenset({"standard", "batch"}),
+    "inference_geo": frozenset({"global", "not_available"}),
+    "speed": frozenset({"standard"}),
+}
+"""How an answer says that it was served at the listed price. Other regions, tiers and speeds cost more:
+https://platform.claude.com/docs/en/about-claude/pricing.
+"""
 
 _LEAST_THINKING = 1024
 _ERRORS = {
@@ -73,8 +82,8 @@ class Messages(Shape):
         _tools(offered)
         for edit in objects(an_object(body.get("context_management"), "context_management").get("edits"), "edits"):
             # What clears makes the input shorter; what compacts asks the model once more.
-            if not text(edit.get("type"), "context_management.edits.type").startswith("clear_"):
-                raise unbounded(f"context_management.edits.type {edit['type']}")
+            if not (kind := kind_of(edit, "context_management.edits")).startswith("clear_"):
+                raise unbounded(f"context_management.edits.type {kind}")
         if body.get("service_tier") not in (None, "auto", "standard_only"):
             raise unbounded("service_tier")
         named = text(body.get("model"), "model")
@@ -104,6 +113,12 @@ class Messages(Shape):
 
     def watch(self) -> Watch:
         return _Watch()
+
+    def is_out_of_credit(self, status: int, error: Json) -> bool:
+        """It has a type for that, and says it in words of a request that is wrong all the same."""
+        return super().is_out_of_credit(status, error) or (
+            status == 400 and "credit balance is too low" in str(error.get("message"))
+        )
 
     def refusal(self, status: int, message: str) -> Json:
         return {"type": "error", "error": {"type": _ERRORS.get(status, "api_error"), "message": message}}
@@ -145,7 +160,7 @@ def _referred(offered: list[Json], references: list[Any]) -> int:
     """The most tokens that references come to: the whole tool stands in the place of each."""
     if not references:
         return 0
-    sizes = {str(tool.get("name")): len(orjson.dumps(tool)) for tool in offered}
+    sizes = {str(tool.get("name")): len(packed(tool)) for tool in offered}
     largest = max(sizes.values(), default=0)
     return sum(sizes.get(str(name), largest) for name in references)
 
@@ -154,10 +169,10 @@ def _content(content: Any, images: _Seen, where: str) -> None:
     if content is None or isinstance(content, str):
         return
     for block in objects(content, where):
-        kind = block.get("type")
+        kind = kind_of(block, where)
         if kind == "image":
             source = _source(block, where)
-            if source.get("type") != "base64":
+            if kind_of(source, f"{where}.source") != "base64":
                 raise unbounded(f"{where}: an image that is not inline")
             images.inline(source.get("data"), f"{where}.source.data")
         elif kind == "tool_reference":
@@ -178,7 +193,7 @@ def _nested(block: Json, images: _Seen, where: str) -> None:
         return
     source = _source(block, where)
     # Pages of a PDF are pictures, and nobody has counted them.
-    if source.get("type") not in ("text", "content"):
+    if kind_of(source, f"{where}.source") not in ("text", "content"):
         raise unbounded(f"{where}: a document that is no inline text")
     _content(source.get("content"), images, where)
 
@@ -189,8 +204,8 @@ def _source(block: Json, where: str) -> Json:
 
 def _tools(offered: list[Json]) -> None:
     for tool in offered:
-        kind = tool.get("type")
-        if kind is not None and not text(kind, "tools.type").startswith(_TOOLS):
+        kind = kind_of(tool, "tools")
+        if kind and not kind.startswith(_TOOLS):
             raise unbounded(f"tools: a tool of the type {kind}")
 
 
@@ -215,6 +230,8 @@ class _Watch(Watch):
         elif kind == "message_delta":
             told = an_answer(event.get("usage"))
             self._told.update({name: value for name, value in told.items() if value is not None})
+            # What the beginning told of the output is not what there is of it by now.
+            self._told["output_tokens"] = told.get("output_tokens")
             self._ended = bool(an_answer(event.get("delta")).get("stop_reason"))
 
     def used(self, *, whole: bool) -> Usage | None:
@@ -240,14 +257,18 @@ def _usage(told: Json) -> Usage:
 
 
 def _counted(told: Json) -> Usage:
+    for name, ordinary in _ORDINARY.items():
+        require_listed(told, name, ordinary)
+    if told.get("server_tool_use") is not None and any(an_answer(told["server_tool_use"]).values()):
+        raise ValueError("tools ran at the provider, whose price is not known")
     written = count(told, "cache_creation_input_tokens")
     hour = count(told, "cache_creation", "ephemeral_1h_input_tokens")
     brief = count(told, "cache_creation", "ephemeral_5m_input_tokens")
     return Usage(
-        input=count(told, "input_tokens"),
+        input=needed(told, "input_tokens"),
         cache_read=count(told, "cache_read_input_tokens"),
         cache_write_5m=max(written - hour, brief),
         cache_write_1h=hour,
-        output=count(told, "output_tokens"),
+        output=needed(told, "output_tokens"),
         reasoning=count(told, "output_tokens_details", "thinking_tokens"),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from relay.answers import Refused
-from relay.shapes.openai import image_tokens, is_openais, standard_tier, usage_of
+from relay.shapes.openai import image_tokens, is_openais, standard_tier, unpaid, usage_of
 from relay.shapes.shape import (
     LEAST_OUTPUT,
     Images,
@@ -18,6 +18,7 @@ from relay.shapes.shape import (
     Wish,
     an_object,
     flag,
+    kind_of,
     listed_like_openai,
     objects,
     only,
@@ -68,8 +69,8 @@ class ChatCompletions(Shape):
             only(message, _MESSAGE, "messages.")
             _parts(message.get("content"), images)
         for tool in objects(body.get("tools"), "tools"):
-            if tool.get("type") not in _TOOLS:
-                raise unbounded(f"tools: a tool of the type {tool.get('type')}")
+            if (kind := kind_of(tool, "tools")) not in _TOOLS:
+                raise unbounded(f"tools: a tool of the type {kind}")
         wish = _capped(body, named, output)
         wish.image_bytes, wish.image_tokens = images.bytes, images.tokens
         if wish.stream:
@@ -83,11 +84,13 @@ class ChatCompletions(Shape):
         wish.body[_cap_of(wish.body)] = wish.output = output
 
     def used(self, answer: Any) -> Usage | None:
-        told = answer.get("usage") if isinstance(answer, dict) else None
-        return None if told is None else usage_of(told, "prompt", "completion")
+        return usage_of(answer, "prompt", "completion")
 
     def watch(self) -> Watch:
         return _Watch(self)
+
+    def is_out_of_credit(self, status: int, error: Json) -> bool:
+        return super().is_out_of_credit(status, error) or unpaid(error)
 
     def refusal(self, status: int, message: str) -> Json:
         return refused_like_openai(status, message)
@@ -121,7 +124,7 @@ def _parts(content: Any, images: Images) -> None:
     if content is None or isinstance(content, str):
         return
     for part in objects(content, "messages.content"):
-        kind = part.get("type")
+        kind = kind_of(part, "messages.content")
         if kind == "image_url":
             image = an_object(part.get("image_url"), "messages.content.image_url")
             images.data_url(image.get("url"), "messages.content.image_url.url")

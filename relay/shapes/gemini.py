@@ -23,7 +23,7 @@ from relay.shapes.shape import (
     tokens,
     unbounded,
 )
-from relay.usage import Usage, count
+from relay.usage import Usage, count, needed, require_listed
 
 _PATH = re.compile(r"gemini/(v1|v1beta)/models/([A-Za-z0-9][A-Za-z0-9._-]{0,100}):(generate|streamGenerate)Content")
 _FIELDS = frozenset(
@@ -50,6 +50,9 @@ https://ai.google.dev/gemini-api/docs/tokens
 """
 _MOST_LONG = 20
 """How many times as long as they are wide images may be."""
+
+_ORDINARY = frozenset({"standard", "flex", "batch", "unspecified", "service_tier_unspecified"})
+"""Tiers that cost what is listed, or less."""
 
 _STATUS = {
     400: "INVALID_ARGUMENT",
@@ -104,6 +107,12 @@ class GenerateContent(Shape):
 
     def watch(self) -> Watch:
         return _Watch(self)
+
+    def is_out_of_credit(self, status: int, error: Json) -> bool:
+        """By its words alone: too many requests have the same status."""
+        return super().is_out_of_credit(status, error) or (
+            status == 429 and "credits are depleted" in str(error.get("message"))
+        )
 
     def refusal(self, status: int, message: str) -> Json:
         return {"error": {"code": status, "message": message, "status": _STATUS.get(status, "INTERNAL")}}
@@ -163,26 +172,33 @@ class _Watch(Watch):
 
     def __init__(self, shape: GenerateContent) -> None:
         self._shape = shape
-        self._used: Usage | None = None
+        self._last: Any = None
         self._ended = False
 
     def see(self, event: Any) -> None:
-        self._used = self._shape.used(event) or self._used
-        candidates = event.get("candidates") if isinstance(event, dict) else None
+        if not isinstance(event, dict) or event.get("usageMetadata") is None:
+            return
+        self._last, candidates = event, event.get("candidates")
         if isinstance(candidates, list):
             self._ended |= any(isinstance(one, dict) and one.get("finishReason") for one in candidates)
 
     def used(self, *, whole: bool) -> Usage | None:
-        return self._used if whole or self._ended else None
+        return self._shape.used(self._last) if whole or self._ended else None
 
 
 def _usage(told: Any) -> Usage:
-    """The prompt is told with what was cached of it, the answer without its thoughts."""
+    """The prompt is told with what was cached of it, the answer without its thoughts.
+
+    What is nothing is left out, so an answer may be told by the total alone.
+    """
     if not isinstance(told, dict):
         raise ValueError("usageMetadata is no object")
-    prompt = count(told, "promptTokenCount") + count(told, "toolUsePromptTokenCount")
+    require_listed(told, "serviceTier", _ORDINARY)
+    prompt = needed(told, "promptTokenCount") + count(told, "toolUsePromptTokenCount")
     cached, thoughts = count(told, "cachedContentTokenCount"), count(told, "thoughtsTokenCount")
-    if cached > prompt or "promptTokenCount" not in told:
+    if told.get("candidatesTokenCount") is None:
+        needed(told, "totalTokenCount")
+    if cached > prompt:
         raise ValueError("usageMetadata does not add up")
     return Usage(
         input=prompt - cached,

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from relay.shapes.shape import Json, unbounded
-from relay.usage import Usage, count
+from relay.usage import Usage, count, needed, require_listed
 
 
 def image_tokens(model: str) -> int:
@@ -36,23 +36,38 @@ def standard_tier(body: Json) -> None:
         body["service_tier"] = "default"
 
 
-def usage_of(told: Any, input: str, output: str) -> Usage:
+_ORDINARY = frozenset({"auto", "default", "standard", "on_demand", "flex", "batch"})
+"""Tiers that cost what is listed, or less; `on_demand` is Groq's word for its own."""
+
+
+def unpaid(error: Json) -> bool:
+    """https://platform.openai.com/docs/guides/error-codes; with the status of too many requests."""
+    codes = ("insufficient_quota", "billing_hard_limit_reached")
+    return error.get("code") in codes or error.get("type") in codes
+
+
+def usage_of(answer: Any, input: str, output: str) -> Usage | None:
     """Cached tokens are a part of the input, whether read or written, reasoning one of the output.
 
-    Some servers tell reasoning beside the output; in their total it is.
+    Some servers tell reasoning beside the output; in their total it is. None for an answer that tells no usage;
+    ValueError for one that tells too little of it, or that it was served at another price.
     """
+    told = answer.get("usage") if isinstance(answer, dict) else None
+    if told is None:
+        return None
     if not isinstance(told, dict):
         raise ValueError("usage is no object")
+    require_listed(answer, "service_tier", _ORDINARY)
     details = f"{input}_tokens_details"
-    whole = count(told, f"{input}_tokens")
+    whole, said = needed(told, f"{input}_tokens"), needed(told, f"{output}_tokens")
     read, written = count(told, details, "cached_tokens"), count(told, details, "cache_write_tokens")
-    if read + written > whole or f"{output}_tokens" not in told:
+    if read + written > whole:
         raise ValueError("usage does not add up")
     beside = count(told, "total_tokens") - whole
     return Usage(
         input=whole - read - written,
         cache_read=read,
         cache_write_5m=written,
-        output=max(count(told, f"{output}_tokens"), beside),
+        output=max(said, beside),
         reasoning=count(told, f"{output}_tokens_details", "reasoning_tokens"),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from relay.shapes.openai import image_tokens, standard_tier, usage_of
+from relay.shapes.openai import image_tokens, standard_tier, unpaid, usage_of
 from relay.shapes.shape import (
     LEAST_OUTPUT,
     Images,
@@ -13,6 +13,7 @@ from relay.shapes.shape import (
     Watch,
     Wish,
     flag,
+    kind_of,
     listed_like_openai,
     objects,
     only,
@@ -73,11 +74,13 @@ class Responses(Shape):
         wish.body["max_output_tokens"] = wish.output = output
 
     def used(self, answer: Any) -> Usage | None:
-        told = answer.get("usage") if isinstance(answer, dict) else None
-        return None if told is None else usage_of(told, "input", "output")
+        return usage_of(answer, "input", "output")
 
     def watch(self) -> Watch:
         return _Watch(self)
+
+    def is_out_of_credit(self, status: int, error: Json) -> bool:
+        return super().is_out_of_credit(status, error) or unpaid(error)
 
     def refusal(self, status: int, message: str) -> Json:
         return refused_like_openai(status, message)
@@ -90,7 +93,7 @@ def _items(given: Any, images: Images) -> None:
     if isinstance(given, str):
         return
     for item in objects(given, "input"):
-        kind = item.get("type") or "message"
+        kind = kind_of(item, "input") or "message"
         if kind == "message":
             _require(item, "role", "content")
             _parts(item.get("content"), images, "input.content")
@@ -119,7 +122,7 @@ def _parts(content: Any, images: Images, where: str) -> None:
     if content is None or isinstance(content, str):
         return
     for part in objects(content, where):
-        kind = part.get("type")
+        kind = kind_of(part, where)
         if kind == "input_image":
             if part.get("file_id") is not None:
                 raise unbounded(f"{where}.file_id")
@@ -130,7 +133,7 @@ def _parts(content: Any, images: Images, where: str) -> None:
 
 def _tools(offered: list[Json]) -> None:
     for tool in offered:
-        kind = tool.get("type")
+        kind = kind_of(tool, "tools")
         if kind == "namespace":
             _tools(objects(tool.get("tools"), "tools.tools"))
         elif kind == "tool_search":

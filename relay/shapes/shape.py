@@ -48,10 +48,7 @@ class Wish:
 
         Raises Refused for what is nested too deeply.
         """
-        try:
-            self.encoded = orjson.dumps(self.body)
-        except (TypeError, RecursionError) as error:
-            raise Refused(400, "the body is nested too deeply, or holds what JSON has no place for") from error
+        self.encoded = packed(self.body)
 
     @property
     def content(self) -> int:
@@ -124,6 +121,10 @@ class Shape(ABC):
         """Where a call is passed on to, behind the provider's own name, with what of its query is passed on."""
         return path.partition("/")[2]
 
+    def is_out_of_credit(self, status: int, error: Json) -> bool:
+        """Whether an error means that the account there is not paid; `error` is what it tells under that name."""
+        return status == 402
+
     def charges(self, status: int) -> bool:
         """Whether an answer with this status may have cost something although it tells no usage.
 
@@ -131,6 +132,27 @@ class Shape(ABC):
         neither Anthropic nor OpenAI says so.
         """
         return status == 408 or (status >= 500 and status not in (503, 529))
+
+
+def judged(shape: Shape, body: Json, model: str, output: int) -> Wish:
+    """What a request wishes, ready to be sent. Raises Refused for any JSON that is no request which can be bounded."""
+    try:
+        wish = shape.read(body, model, output)
+    except RecursionError as error:
+        raise Refused(400, _TOO_DEEP) from error
+    wish.encode()
+    return wish
+
+
+_TOO_DEEP = "the body is nested too deeply, or holds what JSON has no place for"
+
+
+def packed(value: Any) -> bytes:
+    """JSON as it is sent. Raises Refused for what is nested too deeply."""
+    try:
+        return orjson.dumps(value)
+    except (TypeError, RecursionError) as error:
+        raise Refused(400, _TOO_DEEP) from error
 
 
 def only(given: Mapping[str, Any], allowed: frozenset[str], where: str = "") -> None:
@@ -169,6 +191,12 @@ def text(given: Any, where: str) -> str:
     if not isinstance(given, str):
         raise malformed(where, "a text")
     return given
+
+
+def kind_of(given: Json, where: str) -> str:
+    """What an object says that it is; empty where it does not. Raises Refused for what is no text."""
+    kind = given.get("type")
+    return "" if kind is None else text(kind, f"{where}.type")
 
 
 def flag(body: Json, name: str) -> bool:

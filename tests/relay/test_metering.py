@@ -46,7 +46,7 @@ BEGUN = {
     "service_tier": "standard",
 }
 SAYS = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": 'a "usage": {"x": 1}\n\n'}}
-ANTHROPIC = [
+ANTHROPIC: list[dict[str, Any]] = [
     {"type": "message_start", "message": message(**BEGUN)},
     {"type": "ping"},
     SAYS,
@@ -240,6 +240,23 @@ def test_written_tokens_without_a_word_on_how_long_are_counted_once() -> None:
         ("anthropic.messages", {"usage": {"input_tokens": "100", "output_tokens": 1}}),
         ("anthropic.messages", {"usage": {"input_tokens": -1, "output_tokens": 1}}),
         ("anthropic.messages", {"usage": []}),
+        ("anthropic.messages", {"usage": {}}),
+        ("anthropic.messages", {"usage": {"input_tokens": None, "output_tokens": 1}}),
+        ("anthropic.messages", {"usage": {"input_tokens": 1, "output_tokens": None}}),
+        ("anthropic.messages", {"usage": {"output_tokens": 1, "cache_read_input_tokens": 9}}),
+        ("anthropic.messages", {"usage": {**BEGUN, "iterations": [{"output_tokens": 1}]}}),
+        ("anthropic.messages", {"usage": {**BEGUN, "server_tool_use": [1]}}),
+        ("openai.responses", {"usage": {}}),
+        ("openai.responses", {"usage": {"output_tokens": 1}}),
+        ("openai.responses", {"usage": {"input_tokens": 1, "output_tokens": None}}),
+        ("openai.chat", {"usage": {}}),
+        ("openai.chat", {"usage": {"completion_tokens": 1}}),
+        ("openai.chat", {"usage": {"prompt_tokens": None, "completion_tokens": 1, "total_tokens": 9}}),
+        ("openai.chat", {"usage": {"prompt_tokens": 1, "completion_tokens": None, "total_tokens": 9}}),
+        ("gemini.generate", {"usageMetadata": {}}),
+        ("gemini.generate", {"usageMetadata": {"promptTokenCount": None, "candidatesTokenCount": 1}}),
+        ("gemini.generate", {"usageMetadata": {"promptTokenCount": 1}}),
+        ("gemini.generate", {"usageMetadata": {"promptTokenCount": 1, "thoughtsTokenCount": 1}}),
         ("openai.responses", {"usage": {"input_tokens": 1, "input_tokens_details": {"cached_tokens": 2}}}),
         ("openai.chat", {"usage": {"prompt_tokens": 1.5, "completion_tokens": 1}}),
         ("openai.chat", {"usage": {"prompt_tokens": 1}}),
@@ -252,6 +269,79 @@ def test_written_tokens_without_a_word_on_how_long_are_counted_once() -> None:
 def test_usage_that_cannot_be_is_not_taken_for_little(endpoint: str, answer: Any) -> None:
     meter, _ = metered(endpoint, [orjson.dumps(answer)], streamed=False)
     assert meter.used(whole=True) is None
+
+
+ENDS = ANTHROPIC[-2]
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "events"),
+    [
+        ("anthropic.messages", ANTHROPIC[3:]),
+        ("anthropic.messages", [{"type": "message_start", "message": {"usage": None}}, *ANTHROPIC[1:]]),
+        ("anthropic.messages", [{"type": "message_start", "message": {"usage": {}}}, *ANTHROPIC[1:]]),
+        ("anthropic.messages", [*ANTHROPIC[:-2], {**ENDS, "usage": {}}]),
+        ("anthropic.messages", [*ANTHROPIC[:-2], {**ENDS, "usage": {"output_tokens": None}}]),
+        ("anthropic.messages", [*ANTHROPIC[:-2], {**ENDS, "usage": {"input_tokens": 100}}]),
+        ("openai.responses", responses("completed", {"output_tokens": 50})),
+        ("openai.responses", responses("completed", {})),
+        ("openai.chat", [*CHAT, {**TOLD, "usage": {"completion_tokens": 50}}]),
+        ("openai.chat", [*CHAT, {**TOLD, "usage": {}}]),
+        ("gemini.generate", GEMINI[:1]),
+        ("gemini.generate", [{**GEMINI[1], "usageMetadata": {"candidatesTokenCount": 20}}]),
+    ],
+)
+def test_a_stream_that_tells_a_part_of_its_usage_tells_none(endpoint: str, events: list[Any]) -> None:
+    assert metered(endpoint, [sse(*events)])[0].used(whole=True) is None
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "where", "name", "ordinary", "dear"),
+    [
+        ("anthropic.messages", "usage", "service_tier", ("standard", "batch", None), ("priority", 1, ["standard"])),
+        ("anthropic.messages", "usage", "inference_geo", ("global", "not_available", "", None), ("us", "eu")),
+        ("anthropic.messages", "usage", "speed", ("standard", None), ("fast",)),
+        ("anthropic.messages", "usage", "server_tool_use", ({"web_search_requests": 0}, None),
+         ({"web_search_requests": 1},)),
+        ("openai.responses", "", "service_tier", ("default", "auto", "flex", None), ("priority", "scale", "ultrafast")),
+        ("openai.chat", "", "service_tier", ("default", "on_demand", None), ("priority", {})),
+        ("gemini.generate", "usageMetadata", "serviceTier", ("standard", "STANDARD", "flex", None), ("priority",)),
+    ],
+)  # fmt: skip
+def test_an_answer_that_was_served_at_another_price_is_not_counted_at_the_listed_one(
+    endpoint: str, where: str, name: str, ordinary: tuple[Any, ...], dear: tuple[Any, ...], capsys: Any
+) -> None:
+    answers: dict[str, tuple[Any, list[Any]]] = {
+        "anthropic.messages": (message(**BEGUN), ANTHROPIC),
+        "openai.responses": (responses("completed")[-1]["response"], responses("completed")),
+        "openai.chat": ({**CHUNK, "choices": [{}], "usage": OF_CHAT}, [*CHAT, TOLD]),
+        "gemini.generate": (GEMINI[-1], GEMINI),
+    }
+    whole, events = answers[endpoint]
+    for word in (*ordinary, *dear):
+        raw = orjson.dumps(saying(whole, where, name, word))
+        meters = [metered(endpoint, [raw], streamed=False)[0]]
+        meters += [metered(endpoint, [sse(*saying(events, where, name, word))])[0]]
+        assert [meter.used(whole=True) is not None for meter in meters] == [word in ordinary] * 2, word
+    assert "cannot be told" in capsys.readouterr().out
+
+
+def saying(told: Any, where: str, name: str, word: Any) -> Any:
+    """The same with one more thing told in its usage, or beside it."""
+    if isinstance(told, list):
+        return [saying(each, where, name, word) for each in told]
+    if not isinstance(told, dict):
+        return told
+    found = {key: saying(value, where, name, word) for key, value in told.items()}
+    place = found.get(where) if where else found if "usage" in found else None
+    if isinstance(place, dict):
+        place[name] = word
+    return found
+
+
+def test_an_answer_of_gemini_that_says_nothing_is_told_by_its_total() -> None:
+    answer = {"usageMetadata": {"promptTokenCount": 100, "thoughtsTokenCount": 200, "totalTokenCount": 300}}
+    assert SHAPE["gemini.generate"].used(answer) == Usage(input=100, output=200, reasoning=200)
 
 
 def test_an_answer_that_is_too_long_to_be_kept_is_passed_on_unread(monkeypatch: pytest.MonkeyPatch) -> None:

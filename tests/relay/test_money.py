@@ -66,6 +66,35 @@ def test_what_a_call_used_is_settled_at_its_price(metered: Relay, purse: Purse, 
     assert 'watchbill_relay_tokens_total{owner="ada",model="a-model",kind="cache_read"} 600' in metered.metrics.text()
 
 
+@pytest.mark.parametrize(
+    ("headers", "body", "known"),
+    [
+        ({"request-id": "req_1", "x-request-id": "other"}, {"id": "msg_1"}, "req_1"),
+        ({"x-request-id": "req_2"}, {"id": "msg_1"}, "req_2"),
+        ({}, {"id": "msg_1"}, "msg_1"),
+        ({}, {"responseId": "r-1"}, "r-1"),
+        ({}, {"id": 7}, ""),
+        ({"request-id": "a b"}, {}, ""),
+        ({"x-request-id": "\u2603".encode().decode("latin-1")}, {}, ""),
+        ({"request-id": "x" * 201}, {"id": "\ud7ff"}, ""),
+    ],
+)
+def test_a_calls_own_name_at_the_provider_is_kept_for_its_invoice(
+    metered: Relay, purse: Purse, headers: dict[str, str], body: dict[str, Any], known: str
+) -> None:
+    metered.provider.headers = {"content-type": "application/json", **headers}
+    metered.provider.parts = [orjson.dumps({**body, **ANSWERS[MESSAGES]})]
+    metered.ask()
+    assert [spent.request for spent in purse.spent] == [known]
+
+
+def test_a_stream_without_a_name_in_its_head_has_the_one_beside_its_usage(metered: Relay, purse: Purse) -> None:
+    told = {"id": "chatcmpl-1", "choices": [], "usage": OF_CHAT}
+    metered.provider.parts = [sse({"id": "chatcmpl-1", "choices": [{}]}, told, "[DONE]", named=False)]
+    metered.post(CHAT, json={**BODIES[CHAT], "stream": True})
+    assert [(spent.request, spent.nano_usd is None) for spent in purse.spent] == [("chatcmpl-1", False)]
+
+
 def test_a_stream_is_settled_before_its_caller_asks_again(asked: Relay, purse: Purse) -> None:
     asked.ask(body={"stream": True})
     assert PRICE is not None
@@ -167,6 +196,59 @@ def test_a_refusal_that_tells_usage_costs_it(metered: Relay, purse: Purse) -> No
     metered.provider.headers = {"content-type": "application/json"}
     metered.ask()
     assert [spent.nano_usd for spent in purse.spent] == [2_500_000]
+
+
+POOR = "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing."
+DEPLETED = "Your prepayment credits are depleted. Please go to AI Studio."
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "told"),
+    [
+        (MESSAGES, 400, {"type": "error", "error": {"type": "invalid_request_error", "message": POOR}}),
+        (MESSAGES, 402, {"type": "error", "error": {"type": "billing_error", "message": "x"}}),
+        (f"{MESSAGES}/count_tokens", 400, {"error": {"message": POOR}}),
+        (CHAT, 429, {"error": {"message": "x", "type": "insufficient_quota", "code": "insufficient_quota"}}),
+        (CHAT, 400, {"error": {"message": "x", "type": "invalid", "code": "billing_hard_limit_reached"}}),
+        (CHAT, 402, "Insufficient Balance"),
+        (RESPONSES, 429, {"error": {"message": "x", "type": "insufficient_quota", "code": None}}),
+        (GENERATE, 429, {"error": {"code": 429, "message": DEPLETED, "status": "RESOURCE_EXHAUSTED"}}),
+        (GENERATE, 429, [{"error": {"code": 429, "message": DEPLETED, "status": "RESOURCE_EXHAUSTED"}}]),
+    ],
+)
+def test_an_account_without_credit_at_the_provider_is_told_apart_from_a_budget_and_ends_the_run(
+    metered: Relay, purse: Purse, path: str, status: int, told: Any
+) -> None:
+    metered.provider.status, metered.provider.parts = status, [orjson.dumps(told)]
+    metered.provider.headers = {"content-type": "application/json", "retry-after": "7", "x-should-retry": "true"}
+    answer = metered.post(path, json=BODIES.get(path, ASKED))
+    assert (answer.status_code, answer.headers["x-should-retry"]) == (402, "false")
+    assert "retry-after" not in answer.headers
+    error = answer.json()["error"]
+    assert "account at the model provider is out of credit" in error["message"]
+    assert "raising one mends nothing" in error["message"]
+    assert {"billing_error", "insufficient_quota", "FAILED_PRECONDITION"} & {error.get("type"), error.get("status")}
+    # What a run says at its end is cut behind some words of its CLI's own.
+    assert len(error["message"]) < 250
+    assert (purse.held, purse.spent) == ({}, [])
+    assert 'outcome="no_credit"} 1' in metered.metrics.text()
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        (MESSAGES, {"error": {"type": "rate_limit_error", "message": POOR}}),
+        (CHAT, {"error": {"message": "insufficient_quota", "code": "rate_limit_exceeded"}}),
+        (GENERATE, {"error": {"message": "Resource has been exhausted (e.g. check quota)."}}),
+        (GENERATE, []),
+        (CHAT, {"error": "insufficient_quota"}),
+        (CHAT, {"error": {"code": ["insufficient_quota"], "type": {}}}),
+    ],
+)
+def test_too_many_requests_are_no_want_of_credit(metered: Relay, path: str, told: Any) -> None:
+    metered.provider.status, metered.provider.parts = 429, [orjson.dumps(told)]
+    answer = metered.post(path, json=BODIES[path])
+    assert (answer.status_code, answer.json()) == (429, told)
 
 
 def test_a_provider_that_was_not_reached_costs_nothing(metered: Relay, purse: Purse) -> None:

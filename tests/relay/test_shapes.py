@@ -15,7 +15,7 @@ from starlette.datastructures import Headers
 from relay.answers import Refused
 from relay.shapes import SHAPES
 from relay.shapes.images import sides
-from relay.shapes.shape import LEAST_OUTPUT, Shape, Wish
+from relay.shapes.shape import LEAST_OUTPUT, Shape, Wish, judged
 from relay.upstreams import Upstream
 
 RECORDED = sorted((Path(__file__).parent / "recorded").glob("*.json"))
@@ -41,9 +41,7 @@ LEAST: dict[str, dict[str, Any]] = {
 
 
 def read(endpoint: str, body: dict[str, Any], output: int = 16_384) -> Wish:
-    wish = SHAPE[endpoint].read(orjson.loads(orjson.dumps(body)), "m", output)
-    wish.encode()
-    return wish
+    return judged(SHAPE[endpoint], orjson.loads(orjson.dumps(body)), "m", output)
 
 
 def more(endpoint: str, **fields: Any) -> dict[str, Any]:
@@ -71,8 +69,7 @@ def shape_of(path: str) -> Shape:
 def test_what_the_real_clis_send_is_let_through_as_it_is(file: Path) -> None:
     asked = json.loads(file.read_text())
     shape, body = shape_of(asked["path"]), asked["body"]
-    wish = shape.read(copy.deepcopy(body), "", 16_384)
-    wish.encode()
+    wish = judged(shape, copy.deepcopy(body), "", 16_384)
     additions: dict[str, dict[str, Any]] = {
         "openai.responses": {"max_output_tokens": 16_384, "service_tier": "default", "store": False},
         "openai.chat": {},
@@ -342,8 +339,7 @@ def test_a_short_answer_needs_no_more_than_it_asks_for() -> None:
 def test_an_hour_in_the_cache_is_seen_however_it_is_written() -> None:
     block = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
     raw = orjson.dumps(said("anthropic.messages", block)).replace(b'"1h"', b'"\\u0031h"')
-    wish = SHAPE["anthropic.messages"].read(orjson.loads(raw), "", 9)
-    wish.encode()
+    wish = judged(SHAPE["anthropic.messages"], orjson.loads(raw), "", 9)
     assert wish.writes_1h
     assert not read("anthropic.messages", LEAST["anthropic.messages"]).writes_1h
 

@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 
 import httpx
@@ -227,22 +227,58 @@ def test_a_reader_that_stands_still_counts_as_gone(
         b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1\r\n\r\n{",
     ],
 )  # fmt: skip
-def test_a_provider_that_answers_anyhow_costs_what_was_set_aside(metered: Relay, purse: Purse, answer: bytes) -> None:
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        thread = threading.Thread(target=_answer, args=(listener, answer), daemon=True)
-        thread.start()
-        models = f"http://127.0.0.1:{listener.getsockname()[1]}/models"
+def test_a_provider_that_answers_anyhow_is_asked_once_and_costs_what_was_set_aside(
+    metered: Relay, purse: Purse, answer: bytes
+) -> None:
+    with answering(answer) as (models, heard):
         with serving(door(metered.graph.store, models, purse).app()) as (url, _), suppress(httpx.HTTPError):
             httpx.post(f"{url}{MESSAGES}", headers=metered.headers(), content=BODY, timeout=30)
-        thread.join(20)
+        # The door is closed by now, and whatever it had under way has ended.
+        assert [BODY in said for said in heard] == [True]
     assert [spent.nano_usd for spent in purse.spent] == [None]
     assert purse.held == {}
 
 
-def _answer(listener: socket.socket, answer: bytes) -> None:
-    connection, _ = listener.accept()
-    with closing(connection):
-        received = b""
-        while BODY not in received:
-            received += connection.recv(65536)
-        connection.sendall(answer)
+def test_a_connection_that_the_provider_has_closed_meanwhile_is_not_tried_again(metered: Relay, purse: Purse) -> None:
+    """The client asks on a connection that it keeps, and cannot know whether what it sent was read."""
+    usage = b'{"usage":{"input_tokens":1,"output_tokens":1}}'
+    whole = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (len(usage), usage)
+    with answering(whole, b"") as (models, heard):
+        with serving(door(metered.graph.store, models, purse).app()) as (url, _):
+            statuses = [
+                httpx.post(f"{url}{MESSAGES}", headers=metered.headers(), content=BODY, timeout=30).status_code
+                for _ in range(2)
+            ]
+        assert statuses == [200, 502]
+        assert b"".join(heard).count(BODY) == 2
+    assert [spent.nano_usd is None for spent in purse.spent] == [False, True]
+
+
+@contextmanager
+def answering(*answers: bytes) -> Iterator[tuple[str, list[bytes]]]:
+    """A provider over bare sockets, and what it hears on each connection.
+
+    On every one of them it says the answers, one a request, and then breaks off.
+    """
+    heard: list[bytes] = []
+
+    def talk(connection: socket.socket, n: int) -> None:
+        with closing(connection):
+            for number, answer in enumerate(answers, 1):
+                while heard[n].count(BODY) < number:
+                    piece = connection.recv(65536)
+                    if not piece:
+                        return
+                    heard[n] += piece
+                connection.sendall(answer)
+
+    def accept(listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                heard.append(b"")
+                threading.Thread(target=talk, args=(connection, len(heard) - 1), daemon=True).start()
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        threading.Thread(target=accept, args=(listener,), daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/models", heard

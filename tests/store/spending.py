@@ -86,8 +86,8 @@ class Spender:
         return Ask(**{**usual, **facts})
 
 
-def spent(id: str, cents: float | None = 1, at: datetime = AT, **tokens: int) -> Spent:
-    return Spent(id, None if cents is None else int(cents * CENT), tokens, "p1", at, "whole", 200)
+def spent(id: str, cents: float | None = 1, at: datetime = AT, request: str = "", **tokens: int) -> Spent:
+    return Spent(id, None if cents is None else int(cents * CENT), tokens, "p1", at, "whole", 200, request)
 
 
 def nano(cents: float | None) -> int | None:

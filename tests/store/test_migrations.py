@@ -114,6 +114,24 @@ def test_an_owner_from_before_there_were_budgets_has_the_usual_one(
     reopened.close()
 
 
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_usage_from_before_requests_had_names_has_none(
+    request: pytest.FixtureRequest, tmp_path: Path, engine: str
+) -> None:
+    url = old_store(request, tmp_path, engine, "no_requests")
+    old = sa.create_engine(url)
+    with old.begin() as connection:
+        upgrade(connection, "0007")
+        for table in ("plans", "tasks", "runs", "reservations", "usage"):
+            connection.execute(row_of(connection, table))
+    old.dispose()
+
+    database.migrate(url)
+
+    with sa.create_engine(url).connect() as connection:
+        assert connection.execute(sa.text("SELECT id, request_id FROM usage")).all() == [("x", "")]
+
+
 def old_store(request: pytest.FixtureRequest, folder: Path, engine: str, name: str) -> str:
     """The URL of an empty store, for migrations to begin in."""
     if engine == "sqlite":

@@ -225,7 +225,9 @@ def test_costs_are_the_ledgers(store: Store, ada: Spender) -> None:
     calls = [ada.ask(10), ada.ask(20), ada.ask(5), ada.ask(7, ordinal=2)]
     asked(store, *calls)
     with store.write() as connection:
-        settle(connection, [spent(calls[0].id, 6, input=100, output=7), spent(calls[1].id, None, input=3)])
+        settle(
+            connection, [spent(calls[0].id, 6, request="req_1", input=100, output=7), spent(calls[1].id, None, input=3)]
+        )
 
     with store.read() as connection:
         costs = plan_costs(connection, ada.plan, AT)
@@ -236,5 +238,6 @@ def test_costs_are_the_ledgers(store: Store, ada: Spender) -> None:
     (run,) = costs.tasks[0].runs
     (model,) = run.models
     assert (model.calls, model.unmeasured, model.spent) == (2, 1, 26 * CENT)
+    assert {(one.id, one.spent) for one in model.requests} == {("req_1", 6 * CENT), ("", 20 * CENT)}
     assert (model.tokens["input"], model.tokens["output"]) == (103, 7)
     assert (costs.day, costs.day_money.spent, costs.day_money.held) == ("2026-03-01", 26 * CENT, 12 * CENT)

@@ -79,7 +79,7 @@ async def test_what_was_done_for_the_money_is_shown_as_a_draft_that_becomes_the_
     [
         ("collect", Left(strays=("secrets.txt",)), "and pushed nowhere"),
         ("collect", Left(faults=("a key is in it",)), "and pushed nowhere"),
-        ("collect", Left(changed=0), "The money is spent"),
+        ("collect", Left(changed=0), "A model call was refused for want of money"),
         ("open", "no_drafts", "and pushed nowhere"),
         ("open", not_there("the repository"), "and pushed nowhere"),
         ("push", not_there("the repository"), "and pushed nowhere"),
