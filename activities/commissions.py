@@ -15,9 +15,11 @@ from domain.errors import Unauthorized
 from domain.judge import turn_before, word_for
 from domain.run import Outcome, Role, RunFacts
 from domain.task import TaskFacts
+from forge.port import Forge
 from runtimes.port import Door, Job, Verdict
-from signing.capabilities import LONGEST, Grant, mint
+from signing.capabilities import LONGEST, Grant
 from signing.keys import Signer
+from signing.minting import mint
 from store import budgets, plans, words
 from store.database import Store
 
@@ -36,9 +38,20 @@ class Commissions:
     """
 
     store: Store
+    forge: Forge
     home: Path
     relay: str
     signer: Signer
+
+    async def require_welcome(self, run: RunFacts, task: TaskFacts) -> None:
+        """Ask the forge whether we may work on the task's repository now; nothing is minted before it says so.
+
+        One request, made again at every call: an answer from before says nothing about an installation that was
+        suspended or removed since. Raises what the forge raises: Unauthorized and NotFound say what a person can
+        do, Unavailable and RateLimited are worth another try.
+        """
+        if run.runtime in AGENTS:
+            await self.forge.installation(task.repository)
 
     def job(self, job: Job, run: RunFacts, task: TaskFacts, now: datetime) -> Job:
         """The job with all that an agent needs: its brief, its memory, and a capability for its door.

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from activities.commissions import Commissions
+from activities.commissions import MARGIN, Commissions
 from domain.errors import Unauthorized
 from domain.run import Outcome, RunFacts
 from runtimes.port import Job, Verdict
-from signing.capabilities import USE, checked
+from signing.capabilities import KIND, LONGEST, USE, checked
+from signing.checking import verified
 from signing.keys import Signer
 from store import words
 from tests.activities.conftest import OWNER, Graph
+from tests.workflows.world import ScriptedForge
 
 NOW = datetime.now(UTC)
 DONE = Verdict(Outcome.DONE, 0, "")
 
 
 @pytest.fixture
-def commissions(graph: Graph, home: Path, signer: Signer) -> Commissions:
-    return Commissions(graph.store, home, "http://127.0.0.1:1", signer)
+def commissions(graph: Graph, forge: ScriptedForge, home: Path, signer: Signer) -> Commissions:
+    return Commissions(graph.store, forge, home, "http://127.0.0.1:1", signer)
 
 
 @pytest.fixture
@@ -67,16 +70,21 @@ def test_the_brief_of_a_run_is_the_same_at_every_call(
     assert kept.text == first.brief
 
 
+@pytest.mark.parametrize(("asked", "timeout"), [(60, 60), (3600, 3600), (24 * 3600, 115 * 60)])
 def test_a_run_ends_before_its_capability_does(
-    graph: Graph, home: Path, commissions: Commissions, run: RunFacts
+    graph: Graph, home: Path, commissions: Commissions, run: RunFacts, signer: Signer, asked: int, timeout: int
 ) -> None:
-    given = commissions.job(job(run, home, timeout=24 * 3600), run, graph.facts(), NOW)
-    assert given.timeout == 115 * 60
+    given = commissions.job(job(run, home, timeout=asked), run, graph.facts(), NOW)
+    assert given.timeout == timeout
+    assert given.door is not None
+    claims = verified(given.door.token, KIND, {signer.kid: signer.public})
+    assert claims["exp"] == int((NOW + timedelta(seconds=timeout) + MARGIN).timestamp())
+    assert claims["exp"] - claims["iat"] <= LONGEST.total_seconds()
 
 
-def test_without_a_door_no_agent_is_sent_out(graph: Graph, home: Path, run: RunFacts, signer: Signer) -> None:
+def test_without_a_door_no_agent_is_sent_out(graph: Graph, home: Path, commissions: Commissions, run: RunFacts) -> None:
     with pytest.raises(Unauthorized, match="watchbill relay"):
-        Commissions(graph.store, home, "", signer).job(job(run, home), run, graph.facts(), NOW)
+        replace(commissions, relay="").job(job(run, home), run, graph.facts(), NOW)
 
 
 def test_what_came_by_our_tools_decides_what_a_run_amounts_to(

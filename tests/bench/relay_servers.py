@@ -106,8 +106,9 @@ def relay(url: str, folder: Path) -> ASGIApp:
     from relay.models import Limits
     from relay.prices import Prices
     from relay.upstreams import Upstream
-    from signing.capabilities import USE, Grant, mint
+    from signing.capabilities import USE, Grant
     from signing.keys import open_or_make
+    from signing.minting import mint
     from store.database import migrate, open_store
     from store.keys import keep_key
     from telemetry.logs import configure

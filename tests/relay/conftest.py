@@ -32,8 +32,9 @@ from relay.metrics import Metrics
 from relay.models import Limits
 from relay.prices import Prices, own_price
 from relay.upstreams import PROVIDERS, Upstream, upstream
-from signing.capabilities import USE, Grant, mint
+from signing.capabilities import USE, Grant
 from signing.keys import Signer, open_or_make
+from signing.minting import mint
 from store.database import Store
 from store.keys import keep_key
 from store.tables import runs, words
