@@ -20,7 +20,7 @@ from runtimes.port import Door, Job, Verdict
 from signing.capabilities import LONGEST, Grant
 from signing.keys import Signer
 from signing.minting import mint
-from store import budgets, plans, words
+from store import budgets, keys, plans, words
 from store.database import Store
 
 _BROKE_OFF = (Outcome.NO_RESULT, Outcome.DROPPED, Outcome.CRASHED)
@@ -57,7 +57,8 @@ class Commissions:
         """The job with all that an agent needs: its brief, its memory, and a capability for its door.
 
         The brief of a run is kept, and is the same at every call; the capability is not, and each is good
-        for this run alone. Raises Unauthorized where there is no door to send an agent to.
+        for this run alone. Raises Unauthorized where there is no door to send an agent to, and where the key that
+        signs capabilities here was retired.
         """
         if run.runtime not in AGENTS:
             return job
@@ -69,6 +70,7 @@ class Commissions:
         note = word_for(task, run, unheard=self._unheard(task, run))
         brief = self._brief(run, task, note)
         with self.store.read() as connection:
+            keys.require_in_use(connection, self.signer.kid)
             policy = policy_in(connection, run.plan_id, self.home)
             left = budgets.left_for(connection, run.plan_id, run.task_id)
         # Nothing at all would be said by the least of amounts: zero stands for no ceiling of its own.

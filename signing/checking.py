@@ -57,6 +57,14 @@ def kind_of(token: str) -> str:
         return ""
 
 
+def kid_of(token: str) -> str:
+    """The key that a token says signed it, unchecked; empty for what is none."""
+    try:
+        return str(jwt.get_unverified_header(token).get("kid"))
+    except (jwt.InvalidTokenError, RecursionError):
+        return ""
+
+
 def thumbprint(public: Ed25519PublicKey) -> str:
     """The RFC 7638 thumbprint of a key, which is its kid: the first 32 hex digits."""
     jwk = OKPAlgorithm.to_jwk(public, as_dict=True)

@@ -410,6 +410,7 @@ public_keys = Table(
     moment("since"),
     # What it may vouch for. Keys from before there were two uses are seals' keys.
     Column("use", Text, nullable=False, server_default="seal"),
+    moment("retired_at", nullable=True),
 )
 
 briefs = Table(

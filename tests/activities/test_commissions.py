@@ -16,6 +16,7 @@ from signing.capabilities import KIND, LONGEST, USE, checked
 from signing.checking import verified
 from signing.keys import Signer
 from store import words
+from store.keys import keep_key, retire
 from tests.activities.conftest import OWNER, Graph
 from tests.workflows.world import ScriptedForge
 
@@ -85,6 +86,16 @@ def test_a_run_ends_before_its_capability_does(
 def test_without_a_door_no_agent_is_sent_out(graph: Graph, home: Path, commissions: Commissions, run: RunFacts) -> None:
     with pytest.raises(Unauthorized, match="watchbill relay"):
         replace(commissions, relay="").job(job(run, home), run, graph.facts(), NOW)
+
+
+def test_nothing_is_minted_with_a_key_that_was_retired_and_it_is_said_what_to_do(
+    graph: Graph, home: Path, commissions: Commissions, run: RunFacts, signer: Signer
+) -> None:
+    with graph.store.write() as connection:
+        keep_key(connection, signer.kid, signer.public, USE, NOW)
+        retire(connection, signer.kid, NOW)
+    with pytest.raises(Unauthorized, match=r"the capability key .* was retired at .*; move its file away"):
+        commissions.job(job(run, home), run, graph.facts(), NOW)
 
 
 def test_what_came_by_our_tools_decides_what_a_run_amounts_to(
