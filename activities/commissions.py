@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from jsonschema import Draft202012Validator
+from sqlalchemy import Connection
 
 from activities.policies import policy_in
 from domain.agents import AGENTS
@@ -72,12 +73,11 @@ class Commissions:
         with self.store.read() as connection:
             keys.require_in_use(connection, self.signer.kid)
             policy = policy_in(connection, run.plan_id, self.home)
-            left = budgets.left_for(connection, run.plan_id, run.task_id)
-        # Nothing at all would be said by the least of amounts: zero stands for no ceiling of its own.
-        ceiling = 0 if left is None else max(1, left)
+            ceiling = _ceiling(connection, run)
         timeout = min(timedelta(seconds=job.timeout), LONGEST - MARGIN)
         grant = Grant(task.owner, task.plan_id, task.id, run.id, run.epoch, run.role, run.model, ceiling)
-        door = Door(f"{self.relay}/models", f"{self.relay}/mcp", mint(self.signer, grant, now, timeout + MARGIN))
+        token = mint(self.signer, grant, now, timeout + MARGIN)
+        door = Door(f"{self.relay}/models", f"{self.relay}/mcp", token, ceiling)
         return replace(
             job,
             timeout=int(timeout.total_seconds()),
@@ -144,6 +144,15 @@ class Commissions:
             brief = words.Brief(run.id, render(task, plan.spec, note), wanted, plan.revision)
             words.put_brief(connection, brief)
             return brief
+
+
+def _ceiling(connection: Connection, run: RunFacts) -> int:
+    """What the run's capability is good for, in nano-dollars; once that was written down it stays so."""
+    if run.cap_nano_usd is not None:
+        return run.cap_nano_usd
+    left = budgets.left_for(connection, run.plan_id, run.task_id)
+    # Nothing at all would be said by the least of amounts: zero stands for no ceiling of its own.
+    return 0 if left is None else max(1, left)
 
 
 def _speaker(run: RunFacts, owner: str) -> words.Speaker:

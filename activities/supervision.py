@@ -144,7 +144,8 @@ class Supervision:
         launch = self._runtime(run).launch(self.confiner.job(job, how))
         launch = self.confiner.confine(launch, job, how)
         with self.store.write() as connection:
-            runs.spawned(connection, run, self.keeper, how, now, self.incarnation)
+            cap = job.door.cap_nano_usd if job.door else None
+            runs.spawned(connection, run, self.keeper, how, now, self.incarnation, cap)
         folder.spawn(launch, now + self.keeper.lease)
         return True
 

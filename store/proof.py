@@ -1,5 +1,5 @@
 """The proof of the ledger: every sum is that of its reservations, every cap that of its fact, every cost that of its
-usage. A run's cap is its capability's, which is not kept, so that one has nothing to be proven by.
+usage, and a cost that nobody measured all that was held.
 
 A plan's ceilings are proven with its chain, and an owner's days with the owner's.
 """
@@ -85,7 +85,17 @@ def _sums(
 
 
 def _caps(connection: Connection, plan: str) -> Iterator[Flaw]:
-    """Caps of tasks and plans are those of their rows, which the receipts prove."""
+    """Caps of runs, tasks and plans are those of their rows, which the receipts prove.
+
+    A run from before its row told its cap has nothing to be proven by.
+    """
+    same = (ceilings.c.kind == CeilingKind.RUN) & (ceilings.c.subject == runs.c.id)
+    query = select(ceilings.c.id, ceilings.c.cap, runs.c.cap_nano_usd).join(runs, same)
+    told = (runs.c.plan_id == plan) & runs.c.cap_nano_usd.is_not(None)
+    for id, cap, minted in connection.execute(query.where(told).order_by(ceilings.c.id)):
+        if cap != (minted or None):
+            good = f"good for {minted}" if minted else "without a bound of its own"
+            yield Flaw(f"cap of ceiling {id} is {cap}, but the capability of its run was {good}", id, "cap")
     for kind, table, mine in (
         (CeilingKind.TASK, tasks, tasks.c.plan_id == plan),
         (CeilingKind.PLAN, plans, plans.c.id == plan),
@@ -106,6 +116,7 @@ def _reservations(connection: Connection, plan: str) -> Iterator[Flaw]:
             runs.c.plan_id,
             tasks.c.owner,
             usage.c.nano_usd,
+            usage.c.measured,
             usage.c.run_id.label("used_by"),
         )
         .select_from(
@@ -133,6 +144,9 @@ def _reservations(connection: Connection, plan: str) -> Iterator[Flaw]:
             )
         if row.used_by not in (None, row.run_id):
             yield Flaw(f"usage {id} is of run {row.used_by}, but its reservation is of {row.run_id}", id, "run_id")
+        if row.measured is not None and not row.measured and row.nano_usd != row.held:
+            said = f"usage {id} was not measured, so it costs all that was held, {row.held}, and not {row.nano_usd}"
+            yield Flaw(said, id, "nano_usd")
         due = {
             ReservationState.HELD: 0,
             ReservationState.RELEASED: 0,

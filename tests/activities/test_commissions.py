@@ -178,3 +178,8 @@ def test_a_capability_is_good_for_what_the_task_has_left(
     given = commissions.job(job(run, home), run, graph.facts(), NOW)
     assert given.door is not None
     assert checked(given.door.token, {signer.kid: signer.public}, NOW).max_budget_nano_usd == ceiling
+    assert given.door.cap_nano_usd == ceiling
+    # What was written down of it once holds, whatever is left by now.
+    again = commissions.job(job(run, home), replace(run, cap_nano_usd=7), graph.facts(), NOW)
+    assert again.door is not None
+    assert checked(again.door.token, {signer.kid: signer.public}, NOW).max_budget_nano_usd == 7

@@ -173,6 +173,7 @@ async def test_no_agent_is_sent_out_and_no_capability_minted_before_the_forge_sa
     await graph.call(sending.supervise, run.id)
     assert (workspace_of(home, run) / "made").exists()
     assert [grant.run for grant in minted] == [run.id]
+    assert graph.run(run.id).cap_nano_usd == minted[0].max_budget_nano_usd == 0
     assert forge.looks["acme/shop"] == 3
     await graph.call(sending.supervise, run.id)
     assert forge.looks["acme/shop"] == 3

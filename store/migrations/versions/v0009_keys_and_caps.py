@@ -1,4 +1,4 @@
-"""Keys are retired: from when on nothing that they sign counts."""
+"""From when on nothing counts that a key signs, and what the capability of each run was good for."""
 
 from __future__ import annotations
 
@@ -11,3 +11,4 @@ down_revision = "0007"
 
 def upgrade() -> None:
     op.add_column("public_keys", sa.Column("retired_at", sa.Text(), nullable=True))
+    op.add_column("runs", sa.Column("cap_nano_usd", sa.BigInteger(), nullable=True))
