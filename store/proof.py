@@ -6,8 +6,9 @@ A plan's ceilings are proven with its chain, and an owner's days with the owner'
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, case, func, or_, select
 
@@ -43,7 +44,11 @@ def homes(connection: Connection) -> set[str]:
     return {f"owner:{owner}" for owner in days} | set(connection.scalars(plans_of))
 
 
-def flaws(connection: Connection, chain: str) -> Iterator[Flaw]:
+Reckon = Callable[[Any], int | None]
+"""What a row of usage costs in nano-dollars, by its tokens and its price; None where that price is not known here."""
+
+
+def flaws(connection: Connection, chain: str, reckon: Reckon | None = None) -> Iterator[Flaw]:
     """What does not add up of the ceilings that belong to a chain, and of what was held of them."""
     if chain.startswith("owner:"):
         owner = chain.removeprefix("owner:")
@@ -53,6 +58,8 @@ def flaws(connection: Connection, chain: str) -> Iterator[Flaw]:
         yield from _day_caps(connection, owner, days)
     elif ":" not in chain:
         yield from _plan(connection, chain)
+        if reckon is not None:
+            yield from _costs(connection, chain, reckon)
 
 
 def _plan(connection: Connection, plan: str) -> Iterator[Flaw]:
@@ -158,6 +165,16 @@ def _reservations(connection: Connection, plan: str) -> Iterator[Flaw]:
             yield Flaw(f"settled of reservation {id} is {row.settled}, but {said}: {due}", id, "settled")
         elif row.nano_usd is not None and row.state != ReservationState.SETTLED:
             yield Flaw(f"reservation {id} is {row.state}, but has usage", id, "state")
+
+
+def _costs(connection: Connection, plan: str, reckon: Reckon) -> Iterator[Flaw]:
+    """What was measured cost what its tokens cost at its price."""
+    query = select(usage).join(runs, runs.c.id == usage.c.run_id).where(runs.c.plan_id == plan, usage.c.measured)
+    for row in connection.execute(query.order_by(usage.c.id).execution_options(yield_per=500)):
+        cost = reckon(row)
+        if cost not in (None, row.nano_usd):
+            said = f"usage {row.id} says that it cost {row.nano_usd}, but its tokens cost {cost} at {row.price!r}"
+            yield Flaw(said, row.id, "nano_usd")
 
 
 def _day_caps(connection: Connection, owner: str, days: ColumnElement[bool]) -> Iterator[Flaw]:

@@ -117,6 +117,14 @@ def test_usage_that_nobody_measured_costs_all_that_was_held(store: Store, ada: S
     assert said == [cost]
 
 
+def test_what_tokens_cost_is_reckoned_again_where_their_price_is_known(store: Store, ada: Spender) -> None:
+    with store.read() as connection:
+        assert audit(connection, reckon=lambda row: row.nano_usd) == audit(connection, reckon=lambda _: None) == ()
+        (finding,) = audit(connection, reckon=lambda row: row.nano_usd + row.output + 1)
+    said = f"usage {'b' * 32} says that it cost {CENT}, but its tokens cost {CENT + 1} at 'p1'"
+    assert (finding.chain, finding.message, finding.column) == (ada.plan, said, "nano_usd")
+
+
 def test_a_cost_changed_by_hand_is_named_in_the_reservation_and_in_its_usage(store: Store, ada: Spender) -> None:
     said = by_hand(store, update(usage).values(nano_usd=7))
     assert said == [f"settled of reservation {'b' * 32} is {CENT}, but its usage says: 7"]
