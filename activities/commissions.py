@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from jsonschema import Draft202012Validator
+from sqlalchemy import Connection
 
 from activities.policies import policy_in
 from domain.agents import AGENTS
@@ -15,10 +16,12 @@ from domain.errors import Unauthorized
 from domain.judge import turn_before, word_for
 from domain.run import Outcome, Role, RunFacts
 from domain.task import TaskFacts
+from forge.port import Forge
 from runtimes.port import Door, Job, Verdict
-from signing.capabilities import LONGEST, Grant, mint
+from signing.capabilities import LONGEST, Grant
 from signing.keys import Signer
-from store import budgets, plans, words
+from signing.minting import mint
+from store import budgets, keys, plans, words
 from store.database import Store
 
 _BROKE_OFF = (Outcome.NO_RESULT, Outcome.DROPPED, Outcome.CRASHED)
@@ -36,15 +39,27 @@ class Commissions:
     """
 
     store: Store
+    forge: Forge
     home: Path
     relay: str
     signer: Signer
+
+    async def require_welcome(self, run: RunFacts, task: TaskFacts) -> None:
+        """Ask the forge whether we may work on the task's repository now; nothing is minted before it says so.
+
+        One request, made again at every call: an answer from before says nothing about an installation that was
+        suspended or removed since. Raises what the forge raises: Unauthorized and NotFound say what a person can
+        do, Unavailable and RateLimited are worth another try.
+        """
+        if run.runtime in AGENTS:
+            await self.forge.installation(task.repository)
 
     def job(self, job: Job, run: RunFacts, task: TaskFacts, now: datetime) -> Job:
         """The job with all that an agent needs: its brief, its memory, and a capability for its door.
 
         The brief of a run is kept, and is the same at every call; the capability is not, and each is good
-        for this run alone. Raises Unauthorized where there is no door to send an agent to.
+        for this run alone. Raises Unauthorized where there is no door to send an agent to, and where the key that
+        signs capabilities here was retired.
         """
         if run.runtime not in AGENTS:
             return job
@@ -56,13 +71,13 @@ class Commissions:
         note = word_for(task, run, unheard=self._unheard(task, run))
         brief = self._brief(run, task, note)
         with self.store.read() as connection:
+            keys.require_in_use(connection, self.signer.kid)
             policy = policy_in(connection, run.plan_id, self.home)
-            left = budgets.left_for(connection, run.plan_id, run.task_id)
-        # Nothing at all would be said by the least of amounts: zero stands for no ceiling of its own.
-        ceiling = 0 if left is None else max(1, left)
+            ceiling = _ceiling(connection, run)
         timeout = min(timedelta(seconds=job.timeout), LONGEST - MARGIN)
         grant = Grant(task.owner, task.plan_id, task.id, run.id, run.epoch, run.role, run.model, ceiling)
-        door = Door(f"{self.relay}/models", f"{self.relay}/mcp", mint(self.signer, grant, now, timeout + MARGIN))
+        token = mint(self.signer, grant, now, timeout + MARGIN)
+        door = Door(f"{self.relay}/models", f"{self.relay}/mcp", token, ceiling)
         return replace(
             job,
             timeout=int(timeout.total_seconds()),
@@ -129,6 +144,15 @@ class Commissions:
             brief = words.Brief(run.id, render(task, plan.spec, note), wanted, plan.revision)
             words.put_brief(connection, brief)
             return brief
+
+
+def _ceiling(connection: Connection, run: RunFacts) -> int:
+    """What the run's capability is good for, in nano-dollars; once that was written down it stays so."""
+    if run.cap_nano_usd is not None:
+        return run.cap_nano_usd
+    left = budgets.left_for(connection, run.plan_id, run.task_id)
+    # Nothing at all would be said by the least of amounts: zero stands for no ceiling of its own.
+    return 0 if left is None else max(1, left)
 
 
 def _speaker(run: RunFacts, owner: str) -> words.Speaker:

@@ -65,7 +65,8 @@ class Supervision:
 
         A repeat never starts a second process: the run's folder is locked by the supervisor that
         owns it. A crash before the spawn starts it on the next attempt; a crash after it attaches;
-        a supervisor that died with no result has its remains ended, and is recorded as a crash.
+        a supervisor that died with no result has its remains ended, and is recorded as a crash. Before an agent
+        is spawned, at each attempt, the forge is asked whether we may work on its repository.
         """
         run, task = await asyncio.to_thread(self._load, run_id)
         if not run.live:
@@ -74,6 +75,8 @@ class Supervision:
         unwanted = await asyncio.to_thread(self._unwanted, folder, run)
         if unwanted:
             return await asyncio.to_thread(self._record, folder, run, task, _never_started(run, unwanted))
+        if not await asyncio.to_thread(_has_begun, folder):
+            await self.commissions.require_welcome(run, task)
         spawned = await asyncio.to_thread(self._spawn, folder, run, task)
         camera = Camera(self.store, self._runtime(run), folder, run)
         await self._watch(folder, run, (camera, Teller(self.store, folder, run)), kept=spawned)
@@ -120,9 +123,8 @@ class Supervision:
 
     def _spawn(self, folder: RunFolder, run: RunFacts, task: TaskFacts) -> bool:
         """Spawning is the folder's to do once; here it is written down before it happens. Whether it was ours to do."""
-        status = folder.status()
         # Nothing is written for an agent that has been here: it may have left links where we would write.
-        if isinstance(status, Live | Ended) or (isinstance(status, Dead) and status.begun):
+        if _has_begun(folder):
             return False
         job = Job(
             run_id=run.id,
@@ -142,7 +144,8 @@ class Supervision:
         launch = self._runtime(run).launch(self.confiner.job(job, how))
         launch = self.confiner.confine(launch, job, how)
         with self.store.write() as connection:
-            runs.spawned(connection, run, self.keeper, how, now, self.incarnation)
+            cap = job.door.cap_nano_usd if job.door else None
+            runs.spawned(connection, run, self.keeper, how, now, self.incarnation, cap)
         folder.spawn(launch, now + self.keeper.lease)
         return True
 
@@ -220,6 +223,12 @@ class Supervision:
     def _recorded_end(self, run: RunFacts) -> RunEnd:
         with self.store.read() as connection:
             return runs.recorded_end(connection, run)
+
+
+def _has_begun(folder: RunFolder) -> bool:
+    """Whether the run's program is there, or has been; once it has, that stays so."""
+    status = folder.status()
+    return isinstance(status, Live | Ended) or (isinstance(status, Dead) and status.begun)
 
 
 def _never_started(run: RunFacts, why: str) -> RunEnd:

@@ -80,6 +80,8 @@ class RunFacts:
     it lives; `session` the id under which its CLI remembers it, `asked` what it asked a person.
     `exit_code` is the process's exit status, negative for a signal, None while unknown.
     `confinement` is a Confinement, empty until the run's process begins.
+    `cap_nano_usd` is what its capability is good for, 0 for no bound of its own; None until the process begins,
+    and of what is no agent's.
     `ordinal` counts the check commands of a plan from 1; it is 0 for an author. `started_at` is ISO 8601.
     """
 
@@ -105,6 +107,7 @@ class RunFacts:
     session: str = ""
     asked: str = ""
     confinement: str = "unconfined"
+    cap_nano_usd: int | None = None
 
     @property
     def live(self) -> bool:

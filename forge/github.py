@@ -40,7 +40,11 @@ class GitHub:
         return Repository(found["full_name"], found["default_branch"], found["clone_url"])
 
     async def installation(self, name: str) -> int:
-        return await self._credentials.installation(name)
+        number = await self._credentials.installation(name)
+        if not number:
+            # A person's token has no installation to ask about: what it reaches is all that can be known.
+            await self.repository(name)
+        return number
 
     async def branch_head(self, name: str, branch: str) -> str | None:
         try:

@@ -27,7 +27,7 @@ class Credentials(Protocol):
         ...
 
     async def installation(self, name: str) -> int:
-        """Check that we may work there; the App's installation, or 0 where a person's token is used."""
+        """The App's installation, known to reach there and to be in force now; 0 for a person's token, unasked."""
         ...
 
     async def login(self) -> str:

@@ -8,13 +8,13 @@ from contextlib import AsyncExitStack
 import uvloop
 
 from doors import serving
+from pricing.prices import Prices
 from relay.app import Door
 from relay.bookkeeper import Bookkeeper
 from relay.graph import Graph
 from relay.metrics import shown
 from relay.models import Limits
 from relay.price_file import own_prices
-from relay.prices import Prices
 from relay.settings import RelaySettings
 from store.database import open_store
 

@@ -17,6 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from domain.errors import Unavailable
+from pricing.prices import Prices
 from relay import events
 from relay.answers import Refused, refusal
 from relay.bookkeeping import Bookkeeping
@@ -25,7 +26,6 @@ from relay.gate import Gate
 from relay.graph import Graph
 from relay.metrics import Metrics
 from relay.models import Limits, Models
-from relay.prices import Prices
 from relay.protocol import Protocol
 from relay.upstreams import Upstream
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
+from pricing.prices import Price
 from relay.answers import Refused
 from relay.callers import Caller
-from relay.prices import Price
 from relay.shapes.shape import Shape, Wish
 from store.ledger import Ask
 

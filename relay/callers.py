@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from anyio import Lock
-from jwt import InvalidTokenError, get_unverified_header
+from anyio import Lock, sleep
 from sqlalchemy import Connection
 from starlette.datastructures import Headers
 
@@ -21,14 +20,17 @@ from domain.identity import digest
 from relay.answers import Refused
 from relay.graph import Graph
 from signing.capabilities import USE, Grant, checked_until
+from signing.checking import kid_of
 from store.keys import known_keys
 from store.words import Speaker, why_void
 
-KEYS_FOR = 5.0
-"""Seconds for which keys are not read again."""
+KEYS_FOR = 1.0
+"""Seconds for which keys are not read again: so long at most one that was retired lets anybody in."""
 
-STRANGER_EVERY = 1.0
-"""Seconds between two readings because of a key that is not known: it may have been made just now."""
+STRANGER_EVERY = 0.25
+"""Seconds between two readings because of keys that are not known, however many ask: each may have been made just now,
+so nobody is refused over keys that were read before they came.
+"""
 
 
 MOST_KNOWN = 4096
@@ -80,18 +82,17 @@ class Callers:
             raise Refused(401, "send the run's capability as `Authorization: Bearer …`")
         name, now = digest(token), datetime.now(UTC)
         known = self._known.get(name)
-        if known is None or not self._still(known, now):
+        if known is None or not await self._still(known, now):
             known = await self._checked(token, name, now)
         return known.caller
 
-    def _still(self, known: _Known, now: datetime) -> bool:
-        """Whether it would be let in again: it has not expired, and its key vouches as it did when last read."""
-        fresh = time.monotonic() - self._read_at <= KEYS_FOR
-        return fresh and now < known.until and self._keys.get(known.kid) == known.key
+    async def _still(self, known: _Known, now: datetime) -> bool:
+        """Whether it would be let in again: it has not expired, and its key vouches as it did."""
+        return now < known.until and (await self._keys_for(known.kid)).get(known.kid) == known.key
 
     async def _checked(self, token: str, name: str, now: datetime) -> _Known:
         self._known.pop(name, None)
-        kid = _kid(token)
+        kid = kid_of(token)
         keys = await self._keys_for(kid)
         try:
             grant, until = checked_until(token, keys, now)
@@ -114,12 +115,22 @@ class Callers:
             raise Refused(403, str(error)) from error
 
     async def _keys_for(self, kid: str) -> Mapping[str, str]:
-        async with self._reading:
-            age = time.monotonic() - self._read_at
-            if age > KEYS_FOR or (age > STRANGER_EVERY and kid not in self._keys):
-                self._keys = await self._graph.read(lambda connection: known_keys(connection, USE))
-                self._read_at = time.monotonic()
-            return self._keys
+        """The keys that vouch for anybody, read not long ago; and if `kid` is none of them, since it was asked for."""
+        came = time.monotonic()
+        if not self._settles(kid, came):
+            async with self._reading:
+                if not self._settles(kid, came):
+                    if kid not in self._keys:
+                        await sleep(max(0.0, self._read_at + STRANGER_EVERY - time.monotonic()))
+                    began = time.monotonic()
+                    self._keys = await self._graph.read(lambda connection: known_keys(connection, USE))
+                    self._read_at = began
+        return self._keys
+
+    def _settles(self, kid: str, came: float) -> bool:
+        """Whether what was last read tells if this key vouches for anybody."""
+        since = came if kid not in self._keys else time.monotonic() - KEYS_FOR
+        return self._read_at >= since
 
 
 def require_live(connection: Connection, caller: Caller) -> None:
@@ -132,10 +143,3 @@ def require_live(connection: Connection, caller: Caller) -> None:
 def _bearer(headers: Headers) -> str:
     scheme, _, token = headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
-
-
-def _kid(token: str) -> str:
-    try:
-        return str(get_unverified_header(token).get("kid"))
-    except (InvalidTokenError, RecursionError):
-        return ""

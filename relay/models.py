@@ -19,6 +19,7 @@ import structlog
 from starlette.types import Receive, Scope, Send
 
 from domain.errors import Unavailable
+from pricing.prices import Price, Prices
 from relay.answers import Refused, final, headers_of
 from relay.arrival import Arrival
 from relay.asking import LEASE, ask_of, require_model, shrink
@@ -26,7 +27,6 @@ from relay.bookkeeping import Bookkeeping
 from relay.callers import Caller, Callers
 from relay.exchange import End, Exchange
 from relay.metrics import Metrics
-from relay.prices import Price, Prices
 from relay.room import ROOM, Room
 from relay.shapes import SHAPES
 from relay.shapes.shape import Shape, Wish, judged

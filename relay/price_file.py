@@ -17,7 +17,7 @@ from typing import Any
 
 from domain.errors import Misconfigured
 from domain.identity import digest
-from relay.prices import Price, own_price
+from pricing.prices import Price, own_price
 
 _NEEDED = ("input", "output")
 _KINDS = frozenset({*_NEEDED, "cache_read", "cache_write_5m", "cache_write_1h"})

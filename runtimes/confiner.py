@@ -16,7 +16,7 @@ from domain.errors import NotFound, WatchbillError
 from runtimes.agent import put
 from runtimes.hooks import TOLD
 from runtimes.mounts import SECRET, Mounts
-from runtimes.port import PRIVATE, Cell, Door, Job, Launch, Passage
+from runtimes.port import PRIVATE, Cell, Job, Launch, Passage
 from runtimes.sandbox import Sandbox, find_sandbox
 
 _ROOMS = tuple(str(Path(module).parent) for module in (__file__, str(domain.__file__)))
@@ -69,7 +69,8 @@ class Confiner:
             return job
         door = job.door
         if door:
-            door = Door(_seen_inside(door.models), _seen_inside(door.mcp) if door.mcp else "", door.token)
+            mcp = _seen_inside(door.mcp) if door.mcp else ""
+            door = replace(door, models=_seen_inside(door.models), mcp=mcp)
         return replace(job, door=door, confined=True)
 
     def confine(self, launch: Launch, job: Job, how: Confinement) -> Launch:

@@ -37,11 +37,13 @@ class Door:
     `models` is the base address of model calls: `{models}/anthropic` for Anthropic's API, whose own
     paths begin with /v1, and `{models}/openai/v1` for OpenAI's two. `mcp` is the address of our tools,
     empty where there are none. `token` is the run's capability; it goes into files of mode 0600 only.
+    `cap_nano_usd` is what it is good for, 0 where that has no bound of its own.
     """
 
     models: str
     mcp: str
     token: str = field(repr=False)
+    cap_nano_usd: int = 0
 
 
 @dataclass(frozen=True)

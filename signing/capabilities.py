@@ -2,7 +2,8 @@
 
 A capability names the run and the epoch that it was given to, so it is void as soon as the graph says
 that the run has ended or that a newer one has begun. There is no renewal: a run ends before its
-capability does, and longer work goes on as a new run with a new one.
+capability does, and longer work goes on as a new run with a new one. `signing.minting` makes them; what is here
+only reads and checks them, which is all that a relay may do.
 """
 
 from __future__ import annotations
@@ -13,11 +14,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
-from uuid import uuid4
 
 from domain.budget import NANO_PER_USD
 from domain.errors import Unauthorized
-from signing.keys import Signer, verified
+from signing.checking import verified
 
 KIND = "watchbill-capability"
 USE = "capability"
@@ -49,33 +49,6 @@ class Grant:
     role: str
     model_id: str = ""
     max_budget_nano_usd: int = 0
-
-
-def mint(signer: Signer, grant: Grant, now: datetime, ttl: timedelta) -> str:
-    """A capability for the grant, good until `now + ttl`. No two are alike.
-
-    ValueError for a time to live below a second or above two hours.
-    """
-    if not timedelta(seconds=1) <= ttl <= LONGEST:
-        raise ValueError(f"a capability lives for a second at least and two hours at most, and not for {ttl}")
-    issued = int(now.timestamp())
-    claims = {
-        "iss": ISSUER,
-        "aud": AUDIENCE,
-        "sub": grant.owner,
-        "plan": grant.plan,
-        "task": grant.task,
-        "run": grant.run,
-        "epoch": grant.epoch,
-        "role": grant.role,
-        "model_id": grant.model_id,
-        "max_budget_usd": f"{Decimal(grant.max_budget_nano_usd) / NANO_PER_USD:f}",
-        "iat": issued,
-        # Never longer than was asked for: the seconds are cut off.
-        "exp": int((now + ttl).timestamp()),
-        "jti": uuid4().hex,
-    }
-    return signer.sign(KIND, claims)
 
 
 def checked(token: str, keys: Mapping[str, str], now: datetime) -> Grant:

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from domain.errors import Unauthorized
-from signing.keys import Signer, kind_of, verified
+from signing.checking import kind_of, verified
+from signing.keys import Signer
 
 KIND = "watchbill-seal"
 

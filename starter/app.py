@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from starter.commands import deciding, doctor, documents, doors, reading, watching
+from starter.commands import deciding, doctor, documents, doors, keys, reading, watching
 from starter.exits import CommandFailed, Exit
 from starter.failing import guarded
 
@@ -62,6 +62,7 @@ COMMANDS: dict[Command, tuple[str, ...]] = {
         "watchbill audit faster-cold-start --json",
         "watchbill audit --seal body.md",
     ),
+    keys.keys: ("watchbill keys", "watchbill keys --retire 1a2b3c4d"),
     doctor.doctor: ("watchbill doctor", "watchbill doctor --json"),
     doors.up: ("watchbill up", "watchbill up --stand-in acme/shop=../shop"),
     doors.worker: ("watchbill worker",),

@@ -29,13 +29,14 @@ def set_day(nano_usd: int | None, zone: str, *, json: bool) -> Exit:
 
 def show(*, json: bool) -> Exit:
     """The owner's day as it stands in the graph."""
+    from starter.costs import with_units
     from store.costs import day_costs
 
     settings = settings_.load()
     with graph.opened(settings) as store, store.read() as connection:
         day, zone, money = day_costs(connection, settings.owner, datetime.now(UTC))
     if json:
-        say_json({"owner": settings.owner, "day": day, "zone": zone, **vars(money), "left": money.left})
+        say_json({"owner": settings.owner, "day": day, "zone": zone, **with_units(money)})
         return Exit.DONE
     say(f"{settings.owner}: {format_usd(money.cap or 0)} a day, in {zone}")
     say(f"{day}: {format_usd(money.spent)} spent, {format_usd(money.held)} held, {format_usd(money.left or 0)} left")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from dataclasses import is_dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,7 +26,7 @@ def costs(name: str, *, json: bool) -> Exit:
     if found is None:
         raise no_such_plan(settings, plan_id)
     if json:
-        say_json(_with_left(asdict(found)))
+        say_json(with_units(found))
     else:
         for line in lines(found):
             say(line)
@@ -62,11 +62,15 @@ def _model_line(model: ModelCosts) -> str:
     return f"{model.model}: {calls}{unmeasured}, {format_usd(model.spent)}; tokens: {tokens or 'none'}"
 
 
-def _with_left(value: Any) -> Any:
-    """Every amount with what is left of it beside it, so that no reader has to reckon."""
-    if isinstance(value, dict):
-        seen = {key: _with_left(each) for key, each in value.items()}
-        if seen.keys() == {"held", "spent", "cap"}:
-            seen["left"] = Money(**seen).left
-        return seen
-    return [_with_left(each) for each in value] if isinstance(value, list | tuple) else value
+_AMOUNTS = ("held", "spent", "cap", "left")
+
+
+def with_units(value: Any) -> Any:
+    """For machines: every amount under a name that says its unit, and what is left beside it, so that none reckons."""
+    if isinstance(value, Money):
+        return with_units({**vars(value), "left": value.left})
+    if is_dataclass(value) and not isinstance(value, type):
+        return with_units(vars(value))
+    if isinstance(value, Mapping):
+        return {f"{key}_nano_usd" if key in _AMOUNTS else key: with_units(each) for key, each in value.items()}
+    return [with_units(each) for each in value] if isinstance(value, list | tuple) else value

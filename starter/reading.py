@@ -131,6 +131,8 @@ def faults_of(receipt: Receipt, seq: int, link: str) -> list[str]:
 
 def audit(name: str, sealed: Path | None, *, json: bool) -> Exit:
     """Audit one plan, or the whole store where no name is given, and the seals in `sealed` beside those kept."""
+    from starter.reckoning import reckoned
+
     settings = settings_.load()
     shown = _seals_in(sealed) if sealed else []
     chain = plan_named(name, settings.owner) if name else None
@@ -138,7 +140,7 @@ def audit(name: str, sealed: Path | None, *, json: bool) -> Exit:
         if chain is not None and next(_chain(connection, chain), None) is None:
             raise no_such_plan(settings, chain)
         broken, held = audit_seals(connection, chain, shown)
-        findings = (*store_audit.audit(connection, chain), *broken)
+        findings = (*store_audit.audit(connection, chain, reckoned), *broken)
     if json:
         say_json({"findings": findings, "seals": held})
     for finding in () if json else findings:

@@ -40,14 +40,16 @@ class Finding:
     column: str = ""
 
 
-def audit(connection: Connection, chain: str | None = None) -> tuple[Finding, ...]:
+def audit(connection: Connection, chain: str | None = None, reckon: proof.Reckon | None = None) -> tuple[Finding, ...]:
     """Everything that is wrong with one chain, or with all of them; empty when all is as it should be.
+
+    With `reckon` what calls cost is reckoned again from their tokens.
 
     Memory holds one chain's subjects at a time, never its receipts. Run it in a `Store.read()`,
     which sees one moment of the graph while moves go on.
     """
     named = [chain] if chain is not None else _every_chain(connection)
-    return tuple(finding for name in named for finding in _audit_chain(connection, name))
+    return tuple(finding for name in named for finding in _audit_chain(connection, name, reckon))
 
 
 def _every_chain(connection: Connection) -> list[str]:
@@ -61,7 +63,7 @@ def _every_chain(connection: Connection) -> list[str]:
     return sorted(names)
 
 
-def _audit_chain(connection: Connection, chain: str) -> Iterator[Finding]:
+def _audit_chain(connection: Connection, chain: str, reckon: proof.Reckon | None) -> Iterator[Finding]:
     replay = _Replay(chain)
     yield from _as_far_as_readable(chain, "its receipts", _replayed(connection, replay))
     yield from _as_far_as_readable(chain, "its head", _compare_head(connection, replay))
@@ -70,7 +72,7 @@ def _audit_chain(connection: Connection, chain: str) -> Iterator[Finding]:
             rows = _compare_rows(connection, replay, kind, subject)
             yield from _as_far_as_readable(chain, f"a {kind} of it", rows)
     yield from _as_far_as_readable(chain, "its evidence", _compare_artifacts(connection, chain))
-    yield from _as_far_as_readable(chain, "its ledger", _prove_ledger(connection, chain))
+    yield from _as_far_as_readable(chain, "its ledger", _prove_ledger(connection, chain, reckon))
 
 
 def _as_far_as_readable(chain: str, what: str, findings: Iterator[Finding]) -> Iterator[Finding]:
@@ -211,8 +213,8 @@ def _compare_artifacts(connection: Connection, chain: str) -> Iterator[Finding]:
             yield Finding(chain, f"the content of evidence {row.id} is not what was seen", None, row.id, "digest")
 
 
-def _prove_ledger(connection: Connection, chain: str) -> Iterator[Finding]:
-    for flaw in proof.flaws(connection, chain):
+def _prove_ledger(connection: Connection, chain: str, reckon: proof.Reckon | None) -> Iterator[Finding]:
+    for flaw in proof.flaws(connection, chain, reckon):
         yield Finding(chain, flaw.message, None, flaw.subject, flaw.column)
 
 

@@ -1,13 +1,14 @@
 """The proof of the ledger: every sum is that of its reservations, every cap that of its fact, every cost that of its
-usage. A run's cap is its capability's, which is not kept, so that one has nothing to be proven by.
+usage, and a cost that nobody measured all that was held.
 
 A plan's ceilings are proven with its chain, and an owner's days with the owner's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, case, func, or_, select
 
@@ -43,7 +44,11 @@ def homes(connection: Connection) -> set[str]:
     return {f"owner:{owner}" for owner in days} | set(connection.scalars(plans_of))
 
 
-def flaws(connection: Connection, chain: str) -> Iterator[Flaw]:
+Reckon = Callable[[Any], int | None]
+"""What a row of usage costs in nano-dollars, by its tokens and its price; None where that price is not known here."""
+
+
+def flaws(connection: Connection, chain: str, reckon: Reckon | None = None) -> Iterator[Flaw]:
     """What does not add up of the ceilings that belong to a chain, and of what was held of them."""
     if chain.startswith("owner:"):
         owner = chain.removeprefix("owner:")
@@ -53,6 +58,8 @@ def flaws(connection: Connection, chain: str) -> Iterator[Flaw]:
         yield from _day_caps(connection, owner, days)
     elif ":" not in chain:
         yield from _plan(connection, chain)
+        if reckon is not None:
+            yield from _costs(connection, chain, reckon)
 
 
 def _plan(connection: Connection, plan: str) -> Iterator[Flaw]:
@@ -85,7 +92,17 @@ def _sums(
 
 
 def _caps(connection: Connection, plan: str) -> Iterator[Flaw]:
-    """Caps of tasks and plans are those of their rows, which the receipts prove."""
+    """Caps of runs, tasks and plans are those of their rows, which the receipts prove.
+
+    A run from before its row told its cap has nothing to be proven by.
+    """
+    same = (ceilings.c.kind == CeilingKind.RUN) & (ceilings.c.subject == runs.c.id)
+    query = select(ceilings.c.id, ceilings.c.cap, runs.c.cap_nano_usd).join(runs, same)
+    told = (runs.c.plan_id == plan) & runs.c.cap_nano_usd.is_not(None)
+    for id, cap, minted in connection.execute(query.where(told).order_by(ceilings.c.id)):
+        if cap != (minted or None):
+            good = f"good for {minted}" if minted else "without a bound of its own"
+            yield Flaw(f"cap of ceiling {id} is {cap}, but the capability of its run was {good}", id, "cap")
     for kind, table, mine in (
         (CeilingKind.TASK, tasks, tasks.c.plan_id == plan),
         (CeilingKind.PLAN, plans, plans.c.id == plan),
@@ -106,6 +123,7 @@ def _reservations(connection: Connection, plan: str) -> Iterator[Flaw]:
             runs.c.plan_id,
             tasks.c.owner,
             usage.c.nano_usd,
+            usage.c.measured,
             usage.c.run_id.label("used_by"),
         )
         .select_from(
@@ -133,6 +151,9 @@ def _reservations(connection: Connection, plan: str) -> Iterator[Flaw]:
             )
         if row.used_by not in (None, row.run_id):
             yield Flaw(f"usage {id} is of run {row.used_by}, but its reservation is of {row.run_id}", id, "run_id")
+        if row.measured is not None and not row.measured and row.nano_usd != row.held:
+            said = f"usage {id} was not measured, so it costs all that was held, {row.held}, and not {row.nano_usd}"
+            yield Flaw(said, id, "nano_usd")
         due = {
             ReservationState.HELD: 0,
             ReservationState.RELEASED: 0,
@@ -144,6 +165,16 @@ def _reservations(connection: Connection, plan: str) -> Iterator[Flaw]:
             yield Flaw(f"settled of reservation {id} is {row.settled}, but {said}: {due}", id, "settled")
         elif row.nano_usd is not None and row.state != ReservationState.SETTLED:
             yield Flaw(f"reservation {id} is {row.state}, but has usage", id, "state")
+
+
+def _costs(connection: Connection, plan: str, reckon: Reckon) -> Iterator[Flaw]:
+    """What was measured cost what its tokens cost at its price."""
+    query = select(usage).join(runs, runs.c.id == usage.c.run_id).where(runs.c.plan_id == plan, usage.c.measured)
+    for row in connection.execute(query.order_by(usage.c.id).execution_options(yield_per=500)):
+        cost = reckon(row)
+        if cost not in (None, row.nano_usd):
+            said = f"usage {row.id} says that it cost {row.nano_usd}, but its tokens cost {cost} at {row.price!r}"
+            yield Flaw(said, row.id, "nano_usd")
 
 
 def _day_caps(connection: Connection, owner: str, days: ColumnElement[bool]) -> Iterator[Flaw]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from sqlalchemy import Connection, select
 
 from domain.lifecycle import GENESIS, Receipt
@@ -33,7 +35,8 @@ def watermark_of(connection: Connection, owner: str) -> int:
     return connection.scalar(query) or 0
 
 
-def hash_at(connection: Connection, chain: str, seq: int) -> str:
-    """The hash of the chain's receipt `seq`; empty where there is none."""
-    query = select(receipts.c.hash).where(receipts.c.chain == chain, receipts.c.seq == seq)
-    return connection.scalar(query) or ""
+def hash_and_moment_at(connection: Connection, chain: str, seq: int) -> tuple[str, datetime | None]:
+    """The hash of the chain's receipt `seq`, and when it was made; empty and None where there is none."""
+    query = select(receipts.c.hash, receipts.c.at).where(receipts.c.chain == chain, receipts.c.seq == seq)
+    row = connection.execute(query).one_or_none()
+    return (row.hash, row.at) if row else ("", None)

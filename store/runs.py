@@ -90,13 +90,20 @@ def begin(connection: Connection, order: BeginRun, keeper: Keeper, incarnation: 
 
 
 def spawned(
-    connection: Connection, run: RunFacts, keeper: Keeper, how: Confinement, at: datetime, incarnation: int
+    connection: Connection,
+    run: RunFacts,
+    keeper: Keeper,
+    how: Confinement,
+    at: datetime,
+    incarnation: int,
+    cap_nano_usd: int | None = None,
 ) -> None:
-    """Note that the run's process starts now, and how it is confined.
+    """Note that the run's process starts now, how it is confined, and what its capability is good for, if it has one.
 
     A repeat changes nothing, and must be of the same confinement; an ended run raises Superseded.
     """
     _take(connection, run, keeper, at)
+    cap = run.cap_nano_usd if run.state is RunState.RUNNING else cap_nano_usd
     spawn = Move(
         "run",
         run.id,
@@ -105,7 +112,7 @@ def spawned(
         run.plan_id,
         f"on host {run.host}, {how}",
         at,
-        {"confinement": how},
+        {"confinement": how} if cap is None else {"confinement": how, "cap_nano_usd": cap},
     )
     moved = move(connection, spawn, incarnation=incarnation)[0]
     if moved.refused:

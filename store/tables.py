@@ -155,6 +155,8 @@ runs = _subject(
     text("asked", ""),
     # Receipts from before there was any confinement say nothing of it.
     text("confinement", "unconfined"),
+    # What its capability is good for, 0 for no bound; receipts from before this was told say nothing of it.
+    nano_usd("cap_nano_usd"),
     UniqueConstraint("task_id", "role", "number"),
     Index(None, "plan_id"),
     Index(None, "host", "state"),
@@ -412,6 +414,7 @@ public_keys = Table(
     moment("since"),
     # What it may vouch for. Keys from before there were two uses are seals' keys.
     Column("use", Text, nullable=False, server_default="seal"),
+    moment("retired_at", nullable=True),
 )
 
 briefs = Table(

@@ -14,6 +14,7 @@ import yaml
 
 from relay.settings import RelaySettings
 from starter.local import temporal
+from starter.local.telling import relay_stops_within
 from webhooks.settings import WebhookSettings
 from worker.settings import WorkerSettings
 
@@ -47,6 +48,10 @@ def test_no_secret_is_written_here_and_each_comes_from_a_file():
         assert set(service.get("secrets", [])) <= COMPOSE["secrets"].keys()
     assert all(secret == {"file": f"docker/secrets/{name}"} for name, secret in COMPOSE["secrets"].items())
     assert not re.search(r"://[^/\s]*:[^/\s]*@", (ROOT / "docker-compose.yml").read_text())
+
+
+def test_the_relay_gets_as_long_to_stop_as_it_may_need():
+    assert SERVICES["relay"]["stop_grace_period"] == f"{relay_stops_within(SERVICES['relay']['environment']):g}s"
 
 
 def test_every_image_is_pinned_to_a_version():

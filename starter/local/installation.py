@@ -18,6 +18,7 @@ from starter.local import ports, temporal
 from starter.local.addresses import Addresses, Claim
 from starter.local.service import Service, Supervised, module
 from starter.local.signals import Signals
+from starter.local.telling import relay_stops_within, told_to, without_settings
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class StandIn:
 
 @dataclass(frozen=True)
 class Installation:
-    """What is to run. `environment` is what the processes inherit.
+    """What is to run. `environment` is what the processes inherit, each what it has a use for.
 
     Without a `store_url` the store is a SQLite file in the home; without a webhook secret one is made
     there. A port is a wish: where it is taken any free one is used instead, and 0 means any. The worker
@@ -139,7 +140,7 @@ class Local:
         await self._asked.wait()
 
     async def stop(self) -> None:
-        """End everything, the doors before what they stand on, within about 20 s. Repeatable."""
+        """End everything, the doors before what they stand on; each within its own time. Repeatable."""
         if self._claim is None:
             return
         self._ending_by_itself = True
@@ -193,7 +194,7 @@ class Local:
         new = not database.exists()
         program = await asyncio.to_thread(temporal.choose_program, database)
         server = temporal.Server(program, port, http_port, ui_port, database)
-        ground = [Service("temporal", server.command(), wanted.environment, server.ready)]
+        ground = [Service("temporal", server.command(), without_settings(wanted.environment), server.ready)]
         if stand_in:
             ground.append(self._stand_in(stand_in, stand_in_port, webhooks))
         started = await self._start_phase(ground)
@@ -210,11 +211,13 @@ class Local:
             # The home's old Temporal, if there was one, is gone for good: this one takes over the work graph.
             environment["WATCHBILL_ADOPT"] = "true"
         serving = partial(server.polled, wanted.worker_queue) if wanted.worker_queue else None
+        relay = Service("relay", wanted.relay, told_to("relay", environment), partial(ports.listening, relay_port))
+        hears = partial(ports.listening, webhooks_port)
         await self._start_phase(
             [
-                Service("worker", wanted.worker, environment, serving),
-                Service("webhooks", wanted.webhooks, environment, partial(ports.listening, webhooks_port)),
-                Service("relay", wanted.relay, environment, partial(ports.listening, relay_port)),
+                Service("worker", wanted.worker, told_to("worker", environment), serving),
+                Service("webhooks", wanted.webhooks, told_to("webhooks", environment), hears),
+                replace(relay, stop_within=relay_stops_within(environment)),
             ]
         )
         return Addresses(
@@ -243,7 +246,7 @@ class Local:
             *("--port", str(port)),
             *("--webhook-url", f"{webhooks}/webhooks/github"),
         )
-        return Service("stand-in", command, self._installation.environment, announces=True)
+        return Service("stand-in", command, without_settings(self._installation.environment), announces=True)
 
     def _environment(
         self, server: temporal.Server, github: GitHub, webhooks_port: int, relay_port: int

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from activities.commissions import Commissions
+from activities.commissions import MARGIN, Commissions
 from domain.errors import Unauthorized
 from domain.run import Outcome, RunFacts
 from runtimes.port import Job, Verdict
-from signing.capabilities import USE, checked
+from signing.capabilities import KIND, LONGEST, USE, checked
+from signing.checking import verified
 from signing.keys import Signer
 from store import words
+from store.keys import keep_key, retire
 from tests.activities.conftest import OWNER, Graph
+from tests.workflows.world import ScriptedForge
 
 NOW = datetime.now(UTC)
 DONE = Verdict(Outcome.DONE, 0, "")
 
 
 @pytest.fixture
-def commissions(graph: Graph, home: Path, signer: Signer) -> Commissions:
-    return Commissions(graph.store, home, "http://127.0.0.1:1", signer)
+def commissions(graph: Graph, forge: ScriptedForge, home: Path, signer: Signer) -> Commissions:
+    return Commissions(graph.store, forge, home, "http://127.0.0.1:1", signer)
 
 
 @pytest.fixture
@@ -67,16 +71,31 @@ def test_the_brief_of_a_run_is_the_same_at_every_call(
     assert kept.text == first.brief
 
 
+@pytest.mark.parametrize(("asked", "timeout"), [(60, 60), (3600, 3600), (24 * 3600, 115 * 60)])
 def test_a_run_ends_before_its_capability_does(
-    graph: Graph, home: Path, commissions: Commissions, run: RunFacts
+    graph: Graph, home: Path, commissions: Commissions, run: RunFacts, signer: Signer, asked: int, timeout: int
 ) -> None:
-    given = commissions.job(job(run, home, timeout=24 * 3600), run, graph.facts(), NOW)
-    assert given.timeout == 115 * 60
+    given = commissions.job(job(run, home, timeout=asked), run, graph.facts(), NOW)
+    assert given.timeout == timeout
+    assert given.door is not None
+    claims = verified(given.door.token, KIND, {signer.kid: signer.public})
+    assert claims["exp"] == int((NOW + timedelta(seconds=timeout) + MARGIN).timestamp())
+    assert claims["exp"] - claims["iat"] <= LONGEST.total_seconds()
 
 
-def test_without_a_door_no_agent_is_sent_out(graph: Graph, home: Path, run: RunFacts, signer: Signer) -> None:
+def test_without_a_door_no_agent_is_sent_out(graph: Graph, home: Path, commissions: Commissions, run: RunFacts) -> None:
     with pytest.raises(Unauthorized, match="watchbill relay"):
-        Commissions(graph.store, home, "", signer).job(job(run, home), run, graph.facts(), NOW)
+        replace(commissions, relay="").job(job(run, home), run, graph.facts(), NOW)
+
+
+def test_nothing_is_minted_with_a_key_that_was_retired_and_it_is_said_what_to_do(
+    graph: Graph, home: Path, commissions: Commissions, run: RunFacts, signer: Signer
+) -> None:
+    with graph.store.write() as connection:
+        keep_key(connection, signer.kid, signer.public, USE, NOW)
+        retire(connection, signer.kid, NOW)
+    with pytest.raises(Unauthorized, match=r"the capability key .* was retired at .*; move its file away"):
+        commissions.job(job(run, home), run, graph.facts(), NOW)
 
 
 RESULT = {"result": {"summary": "done"}, "revision": 1, "brief": "b"}
@@ -172,3 +191,8 @@ def test_a_capability_is_good_for_what_the_task_has_left(
     given = commissions.job(job(run, home), run, graph.facts(), NOW)
     assert given.door is not None
     assert checked(given.door.token, {signer.kid: signer.public}, NOW).max_budget_nano_usd == ceiling
+    assert given.door.cap_nano_usd == ceiling
+    # What was written down of it once holds, whatever is left by now.
+    again = commissions.job(job(run, home), replace(run, cap_nano_usd=7), graph.facts(), NOW)
+    assert again.door is not None
+    assert checked(again.door.token, {signer.kid: signer.public}, NOW).max_budget_nano_usd == 7

@@ -7,7 +7,7 @@ import json
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from activities import screens
 from activities.commissions import Commissions
 from activities.supervision import Supervision, workspace_of
 from domain.confinement import Confine, Confinement
-from domain.errors import NotFound
+from domain.errors import NotFound, RateLimited, Unauthorized, WatchbillError
 from domain.run import Role, RunFacts, RunState
 from domain.task import TaskFacts
 from runtimes.confiner import Confiner
@@ -29,7 +29,9 @@ from runtimes.registry import RUNTIMES
 from runtimes.sandbox import Sandbox
 from runtimes.shell import Shell
 from runtimes.story import MOST_EVENTS
+from signing.capabilities import Grant
 from signing.keys import Signer
+from signing.minting import mint
 from store import runs, tables
 from store.events import events_of
 from store.evidence import evidence_of
@@ -37,13 +39,14 @@ from store.screens import Seen, seen_of
 from store.views import confinement_of, plan_view
 from tests.activities.conftest import KEEPER, Graph
 from tests.runtimes.celled import needs_sandbox
+from tests.workflows.world import ScriptedForge, not_there
 
 UNTIL_TOLD = "touch started; while [ ! -e go ]; do sleep 0.05; done; echo done"
 
 
 @pytest.fixture
-def commissions(graph: Graph, home: Path, signer: Signer) -> Commissions:
-    return Commissions(graph.store, home, "", signer)
+def commissions(graph: Graph, forge: ScriptedForge, home: Path, signer: Signer) -> Commissions:
+    return Commissions(graph.store, forge, home, "", signer)
 
 
 @pytest.fixture
@@ -135,6 +138,55 @@ async def test_what_the_hook_recorded_is_in_the_store_before_an_agent_can_think_
     assert refused() == ["Write", "Bash"]
     assert end.refused == "Bash was refused: no"
     assert (await graph.call(supervision.supervise, run.id)).refused == end.refused
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Unauthorized("the App's installation on acme/shop is suspended; its owner can lift that on GitHub"),
+        not_there("acme/shop"),
+        RateLimited("GitHub answered 429 to GET", retry_after=60),
+    ],
+)
+async def test_no_agent_is_sent_out_and_no_capability_minted_before_the_forge_says_that_we_may_work_there(
+    graph: Graph, home: Path, forge: ScriptedForge, supervision: Supervision, monkeypatch: pytest.MonkeyPatch,
+    said: WatchbillError,
+) -> None:  # fmt: skip
+    minted: list[Grant] = []
+
+    def counting(signer: Signer, grant: Grant, now: datetime, ttl: timedelta) -> str:
+        minted.append(grant)
+        return mint(signer, grant, now, ttl)
+
+    monkeypatch.setattr("activities.commissions.mint", counting)
+    run = begin(graph, home, "touch made", runtime="claude")
+    sending = replace(
+        supervision,
+        runtimes={"claude": Shell()},
+        commissions=replace(supervision.commissions, relay="http://127.0.0.1:1"),
+    )
+    forge.script.tell("acme/shop", "installation", said, said)
+    for _ in range(2):
+        with pytest.raises(type(said), match=str(said)):
+            await graph.call(sending.supervise, run.id)
+    assert (minted, (home / "runs" / run.id).exists()) == ([], False)
+    assert (graph.run(run.id).live, graph.run(run.id).confinement) == (True, "")
+
+    await graph.call(sending.supervise, run.id)
+    assert (workspace_of(home, run) / "made").exists()
+    assert [grant.run for grant in minted] == [run.id]
+    assert graph.run(run.id).cap_nano_usd == minted[0].max_budget_nano_usd == 0
+    assert forge.looks["acme/shop"] == 3
+    await graph.call(sending.supervise, run.id)
+    assert forge.looks["acme/shop"] == 3
+
+
+async def test_a_script_needs_nobodys_leave_as_it_gets_no_capability(
+    graph: Graph, home: Path, forge: ScriptedForge, supervision: Supervision
+) -> None:
+    run = begin(graph, home, "true")
+    await graph.call(supervision.supervise, run.id)
+    assert forge.looks["acme/shop"] == 0
 
 
 async def test_a_watch_that_is_cancelled_leaves_its_agent_to_the_next_one(
@@ -285,7 +337,7 @@ async def test_the_last_words_of_an_agent_are_those_of_its_stream(
     with graph.store.write() as connection:
         connection.execute(update(tables.runs).where(tables.runs.c.id == run.id).values(runtime="opencode"))
     spoken = replace(supervision, runtimes={"opencode": Spoken()})
-    monkeyed = replace(spoken, commissions=NoAgents(graph.store, home, "", supervision.commissions.signer))
+    monkeyed = replace(spoken, commissions=NoAgents(**vars(supervision.commissions)))
     end = await graph.call(monkeyed.supervise, run.id)
     assert end.state is RunState.CRASHED
     assert end.tail == "I could not find the table, token=[redacted]\n\n\nbeside it, on standard error:\na warning"

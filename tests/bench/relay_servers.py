@@ -101,13 +101,14 @@ def bare_httpx(url: str) -> ASGIApp:
 
 def relay(url: str, folder: Path) -> ASGIApp:
     """The door with its books in memory; a capability for it is left in the folder."""
+    from pricing.prices import Prices
     from relay.app import Door
     from relay.graph import Graph
     from relay.models import Limits
-    from relay.prices import Prices
     from relay.upstreams import Upstream
-    from signing.capabilities import USE, Grant, mint
+    from signing.capabilities import USE, Grant
     from signing.keys import open_or_make
+    from signing.minting import mint
     from store.database import migrate, open_store
     from store.keys import keep_key
     from telemetry.logs import configure

@@ -222,7 +222,7 @@ def test_too_little_money_ends_a_run_at_its_first_call_and_a_raise_lets_the_task
     rig.command("approve", f"{slug}#1", "--budget", "5 USD", "--plan-budget", "5 USD")
     assert rig.until_completed(slug).tasks[0].state == "merged"
     assert [each.outcome for each in runs(rig, slug)] == ["refused", "done"]
-    assert rig.command("costs", slug, "--json").json["money"]["spent"] > 0
+    assert rig.command("costs", slug, "--json").json["money"]["spent_nano_usd"] > 0
 
 
 def test_money_that_ends_in_the_middle_shows_the_work_and_the_session_goes_on_after_a_raise(

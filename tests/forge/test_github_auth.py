@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -101,6 +102,20 @@ async def test_a_persons_token_works_as_well(github: GitHubScene) -> None:
     forge = github.forge_of(PERSON)
     assert await forge.installation(REPOSITORY) == 0
     assert (await forge.repository(REPOSITORY)).name == REPOSITORY
+
+
+async def test_a_persons_token_is_good_for_no_repository_that_it_does_not_reach(github: GitHubScene) -> None:
+    forge = github.forge_of(PERSON)
+    with pytest.raises(NotFound, match="acme/gone is not there, or our credentials do not reach it"):
+        await forge.installation("acme/gone")
+
+
+async def test_a_persons_token_is_good_for_no_repository_that_was_archived(canned: Canned) -> None:
+    canned.content = json.dumps({"archived": True}).encode()
+    api = GitHubApi(canned.url)
+    with pytest.raises(Unauthorized, match="acme/shop is archived"):
+        await GitHub(api, PersonalToken(api, "ghp_" + "x" * 36)).installation("acme/shop")
+    await api.close()
 
 
 async def test_credentials_are_not_shown(github: GitHubScene) -> None:

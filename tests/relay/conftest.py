@@ -24,16 +24,17 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from domain.run import RunFacts
+from pricing.prices import Prices, own_price
 from relay.app import Door
 from relay.bookkeeper import Bookkeeper
 from relay.bookkeeping import Bookkeeping
 from relay.graph import Graph as RelayGraph
 from relay.metrics import Metrics
 from relay.models import Limits
-from relay.prices import Prices, own_price
 from relay.upstreams import PROVIDERS, Upstream, upstream
-from signing.capabilities import USE, Grant, mint
+from signing.capabilities import USE, Grant
 from signing.keys import Signer, open_or_make
+from signing.minting import mint
 from store.database import Store
 from store.keys import keep_key
 from store.tables import runs, words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -13,13 +14,16 @@ from typing import Any
 import httpx
 import jwt
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, text
+from starlette.datastructures import Headers
 
 from domain.errors import Unauthorized
 from relay.bookkeeper import Bookkeeper
+from relay.callers import KEYS_FOR, Callers
+from relay.graph import Graph as RelayGraph
 from signing.capabilities import KIND, USE
 from signing.keys import open_or_make
-from store.keys import SEAL, keep_key
+from store.keys import SEAL, keep_key, known_keys, retire
 from tests.relay.conftest import ASKED, MESSAGES, Relay
 
 DOORS = ("/events", MESSAGES, "/mcp")
@@ -105,15 +109,48 @@ def test_a_key_of_another_use_vouches_for_nobody(relay: Relay, tmp_path: Path) -
             keep_key(connection, key.kid, key.public, use, datetime.now(UTC))
 
 
-def test_a_key_that_was_made_just_now_is_known_at_once(
+def test_a_key_that_was_made_just_now_is_known_at_once(relay: Relay, tmp_path: Path) -> None:
+    assert ask(relay, "/events", relay.token()).status_code == 202
+    for number in range(3):
+        new = open_or_make(tmp_path / f"{number}.pem")
+        assert ask(relay, "/events", relay.token(new)).status_code == 401
+        with relay.graph.store.write() as connection:
+            keep_key(connection, new.kid, new.public, USE, datetime.now(UTC))
+        assert ask(relay, "/events", relay.token(new)).status_code == 202
+
+
+async def test_however_many_strangers_ask_at_once_the_store_is_asked_for_all_of_them_together(
     relay: Relay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert ask(relay, "/events", relay.token()).status_code == 202
-    monkeypatch.setattr("relay.callers.STRANGER_EVERY", 0.0)
+    readings: list[str] = []
+
+    def counting(connection: Connection, use: str) -> dict[str, str]:
+        readings.append(use)
+        return known_keys(connection, use)
+
+    monkeypatch.setattr("relay.callers.known_keys", counting)
+    callers = Callers(RelayGraph(relay.graph.store))
+    strangers = [relay.token(open_or_make(tmp_path / f"{number}.pem")) for number in range(50)]
+    tokens = [Headers({"authorization": f"Bearer {token}"}) for token in strangers]
+    told = await asyncio.gather(*(callers.caller(token) for token in tokens), return_exceptions=True)
+    assert {str(each) for each in told if "no key" in str(each)} == {str(each) for each in told}
+    # One for who came first, and one for whoever came after that had begun.
+    assert len(readings) <= 2
+
+
+def test_a_key_that_was_retired_lets_nobody_in_any_more(
+    relay: Relay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert KEYS_FOR <= 1
+    monkeypatch.setattr("relay.callers.KEYS_FOR", 0.0)
+    token = relay.token()
+    assert ask(relay, "/events", token).status_code == 202
     new = open_or_make(tmp_path / "new.pem")
-    assert ask(relay, "/events", relay.token(new)).status_code == 401
     with relay.graph.store.write() as connection:
         keep_key(connection, new.kid, new.public, USE, datetime.now(UTC))
+        retire(connection, relay.signer.kid, datetime.now(UTC))
+    for old in (token, relay.token()):
+        refused(relay, old, 401, "no key")
     assert ask(relay, "/events", relay.token(new)).status_code == 202
 
 

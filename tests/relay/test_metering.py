@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import relay.metering
+from pricing.prices import Prices
 from relay.metering import Meter
-from relay.prices import Prices
 from relay.shapes import SHAPES
 from relay.shapes.shape import Shape, Wish
 from relay.sse import Splitter, data_of

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from domain.agents import AGENTS
 from domain.errors import WatchbillError
+from pricing.prices import REHEARSAL, Price, Prices, own_price
 from relay.price_file import own_prices
-from relay.prices import REHEARSAL, Price, Prices, own_price
 from relay.usage import Usage
 
 NOW = datetime(2026, 11, 29, tzinfo=UTC)

@@ -18,6 +18,7 @@ from sqlalchemy import select
 import doors.serving
 import relay.__main__
 from relay.settings import RelaySettings
+from signing.keys import open_or_make
 from starter.local import ports
 from store.database import Store
 from store.tables import reservations
@@ -46,15 +47,26 @@ def door(home: Path, **told: str) -> Iterator[tuple[int, subprocess.Popen[bytes]
         process.communicate()
 
 
-def test_it_opens_over_a_fresh_home_and_closes_when_told(tmp_path: Path) -> None:
-    with door(tmp_path / "home", WATCHBILL_RELAY_DRAIN="5") as (port, process):
+def private_keys(home: Path) -> list[Path]:
+    """The files of a home, however deep and whatever their names, that hold a key which can sign."""
+    return [path for path in home.rglob("*") if path.is_file() and b"PRIVATE KEY" in path.read_bytes()]
+
+
+def test_it_opens_over_a_fresh_home_makes_no_key_that_signs_and_closes_when_told(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with door(home, WATCHBILL_RELAY_DRAIN="5") as (port, process):
         assert httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200
         assert httpx.post(f"http://127.0.0.1:{port}/mcp").status_code == 401
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=20)
     assert process.returncode == 0
     assert b"Traceback" not in said
-    assert [path.name for path in (tmp_path / "home").glob("*.pem")] == []
+    assert (home / "graph.db").exists()
+    assert private_keys(home) == []
+    # Where a worker has its keys is where one would be found.
+    key = home / "keys" / "capability.pem"
+    open_or_make(key)
+    assert private_keys(home) == [key]
 
 
 def test_what_a_call_came_to_is_written_although_the_door_is_told_to_stop_while_the_store_is_busy(

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 from domain.errors import Unauthorized
 from signing import seals
-from signing.capabilities import KIND, Grant, checked, mint
+from signing.capabilities import KIND, Grant, checked
 from signing.keys import Signer, open_or_make
+from signing.minting import mint
 
 NOW = datetime(2026, 3, 1, 22, 30, 0, 500_000, tzinfo=UTC)
 TTL = timedelta(minutes=30)

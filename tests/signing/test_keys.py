@@ -12,7 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from domain.errors import Unauthorized
-from signing.keys import Signer, open_or_make, verified
+from signing.checking import verified
+from signing.keys import Signer, open_or_make
 
 KIND = "a-statement"
 

@@ -203,14 +203,14 @@ def test_a_day_is_set_and_what_a_plan_cost_is_shown(installed):
     assert installed("budget", "--day", "50 USD", "--zone", "Europe/Berlin").returncode == Exit.DONE
     assert installed.json("budget", "--day", "50")["outcome"] == "already"
     day = installed.json("budget")
-    assert (day["cap"], day["left"], day["zone"]) == (50_000_000_000, 50_000_000_000, "Europe/Berlin")
+    assert (day["cap_nano_usd"], day["left_nano_usd"], day["zone"]) == (50_000_000_000, 50_000_000_000, "Europe/Berlin")
     assert installed("budget", "--zone", "Mars/Olympus").returncode == Exit.REFUSED
     wrong = installed("budget", "--day", "plenty")
     assert (wrong.returncode, "--day: 'plenty' is not an amount" in wrong.stderr) == (Exit.USAGE, True)
 
     assert "0.00 USD spent; 2.00 USD of 2.00 USD left" in installed("costs", "priced").stdout
     costs = installed.json("costs", "priced")
-    assert (costs["money"]["spent"], costs["tasks"][0]["money"]["left"]) == (0, 2_000_000_000)
+    assert (costs["money"]["spent_nano_usd"], costs["tasks"][0]["money"]["left_nano_usd"]) == (0, 2_000_000_000)
     assert installed("costs", "nobody").returncode == Exit.NOT_FOUND
 
     less = installed("approve", "priced#1", "--budget", "1")

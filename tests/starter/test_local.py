@@ -119,12 +119,31 @@ async def test_doors_are_told_where_everything_is_and_where_secrets_lie(tmp_path
     async with Local(installation(tmp_path)) as local:
         told = json.loads((tmp_path / "webhooks.told").read_text())
         assert told["WATCHBILL_HOME"] == str(tmp_path)
-        assert told["WATCHBILL_OWNER"] == "ada"
         assert told["WATCHBILL_STORE_URL"] == f"sqlite:///{tmp_path}/graph.db"
         assert told["WATCHBILL_TEMPORAL_ADDRESS"] == local.addresses.temporal
         assert told["WATCHBILL_TEMPORAL_NAMESPACE"] == "default"
-        assert told["WATCHBILL_GITHUB_TOKEN_FILE"] == str(tmp_path / "token")
+        assert told["WATCHBILL_WEBHOOK_SECRET_FILE"] == str(tmp_path / "webhook-secret")
         assert local.addresses.webhooks == f"http://127.0.0.1:{told['WATCHBILL_WEBHOOKS_PORT']}"
+
+
+async def test_each_door_is_told_where_its_own_secrets_lie_and_no_others(tmp_path):
+    inherited = {**os.environ, "WATCHBILL_ANTHROPIC_KEY_FILE": "/keys/anthropic", "WATCHBILL_RELAY_DRAIN": "90"}
+    async with Local(installation(tmp_path, environment=inherited)) as local:
+        await until(lambda: "serving" in (tmp_path / "logs/worker.log").read_text())
+        secrets = {
+            name: {key for key in json.loads((tmp_path / f"{name}.told").read_text()) if key.endswith("_FILE")}
+            for name in ("worker", "webhooks", "relay")
+        }
+        services = {part.service.name: part.service for phase in local._phases for part in phase}
+    assert secrets == {
+        "worker": {"WATCHBILL_GITHUB_TOKEN_FILE"},
+        "webhooks": {"WATCHBILL_WEBHOOK_SECRET_FILE"},
+        "relay": {"WATCHBILL_ANTHROPIC_KEY_FILE"},
+    }
+    assert not [name for name in services["temporal"].environment if name.startswith("WATCHBILL_")]
+    # Its streams may go on for longer than any other process may take to stop.
+    assert services["relay"].stop_within > 90
+    assert services["worker"].stop_within == 10
 
 
 def test_a_missing_webhook_secret_is_made_once_for_its_owner_alone(tmp_path):
@@ -167,9 +186,11 @@ async def test_the_stand_in_is_introduced_before_the_doors_start(tmp_path):
     command = (sys.executable, "-I", "-S", "-c", STAND_IN)
     wanted = installation(tmp_path, github=StandIn(introduce, port=0, command=command))
     async with Local(wanted) as local:
-        told = json.loads((tmp_path / "webhooks.told").read_text())
+        await until(lambda: "serving" in (tmp_path / "logs/worker.log").read_text())
+        told = json.loads((tmp_path / "worker.told").read_text())
         assert told["WATCHBILL_GITHUB_API"] == local.addresses.github
         assert told["WATCHBILL_GITHUB_APP_ID"] == "7"
+        told = json.loads((tmp_path / "webhooks.told").read_text())
         assert told["WATCHBILL_WEBHOOK_SECRET_FILE"] == "secret"
         (announced,) = announcements
         assert announced["folder"] == str(tmp_path / "rehearsal")
@@ -297,7 +318,7 @@ async def test_the_first_ctrl_c_tells_at_once_what_is_waited_for_and_the_second_
     await until(lambda: "serving" in (tmp_path / "logs/worker.log").read_text())
     process.send_signal(signal.SIGINT)
     assert process.stdout.readline() == (
-        "Stopping: worker, webhooks, relay, temporal; within 20 s; press Ctrl-C again to kill them at once\n"
+        "Stopping: worker, webhooks, relay, temporal; within 95 s; press Ctrl-C again to kill them at once\n"
     )
     assert alive(pids[1])
     began = time.monotonic()

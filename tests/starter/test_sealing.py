@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from signing.seals import Head, seal
 from starter.sealing import audit_seals
 from store.audit import audit
 from store.database import Store, open_store
-from store.keys import SEAL, keep_key
+from store.keys import SEAL, keep_key, retire
 from store.receipts import head_of, receipts_of
 from store.seals import keep_seal
 from store.tables import chains, plans, public_keys, receipts, revisions, seals
@@ -96,6 +97,39 @@ def test_without_its_key_a_seal_says_so(store: Store, sealed: str) -> None:
         (finding,), held = audit_seals(connection, PLAN, [])
     assert held == 0
     assert "no key" in finding.message
+
+
+def test_what_a_key_sealed_before_it_was_retired_stays_good_and_what_it_seals_afterwards_is_named(
+    store: Store, signer: Signer, sealed: str
+) -> None:
+    with store.read() as connection:
+        at = [receipt.at for receipt in receipts_of(connection, PLAN)]
+    with store.write() as connection:
+        retire(connection, signer.kid, at[-1])
+    with store.read() as connection:
+        assert audit_seals(connection, PLAN, []) == ([], 1)
+    with store.write() as connection:
+        # As if it had been retired long before.
+        connection.execute(update(public_keys).values(retired_at=at[-1] - timedelta(minutes=1)))
+    with store.read() as connection:
+        (finding,), held = audit_seals(connection, PLAN, [])
+    assert (held, finding.chain, finding.seq) == (0, PLAN, len(at))
+    assert f"was sealed with key {signer.kid}, which had been retired at" in finding.message
+
+
+def test_keys_are_listed_and_one_is_retired_by_the_beginning_of_its_name(
+    store: Store, signer: Signer, sealed: str, published_graph: str, watchbill
+) -> None:
+    settings = {"WATCHBILL_STORE_URL": published_graph}
+    said = watchbill("keys", **settings).stdout
+    assert said == f"{signer.kid}  seal, since {AT.isoformat(timespec='seconds')}\n"
+    for named in (signer.kid[:7], "0" * 32):
+        done = watchbill("keys", "--retire", named, **settings)
+        assert (done.returncode, done.stderr.count("there is no key")) == (4, 1), done.stderr
+    first = json.loads(watchbill("keys", "--retire", signer.kid[:8], "--json", **settings).stdout)
+    again = json.loads(watchbill("keys", "--retire", signer.kid, "--json", **settings).stdout)
+    assert first == again == json.loads(watchbill("keys", "--json", **settings).stdout)[0]
+    assert (first["kid"], first["use"], bool(first["retired_at"])) == (signer.kid, "seal", True)
 
 
 def test_a_text_without_a_seal_is_refused(published_graph: str, watchbill, write) -> None:

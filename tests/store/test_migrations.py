@@ -19,7 +19,7 @@ from store import database
 from store.audit import audit
 from store.caps import day_budget
 from store.database import Store, open_store
-from store.keys import SEAL, known_keys
+from store.keys import SEAL, keys_of, known_keys
 from store.tables import metadata
 from store.views import confinement_of
 
@@ -82,7 +82,9 @@ def test_a_key_from_before_there_were_two_uses_is_a_seals(
     old = sa.create_engine(url)
     with old.begin() as connection:
         upgrade(connection, "0002")
-        connection.execute(sa.text("INSERT INTO public_keys (kid, pem, since) VALUES ('k', 'pem', 'then')"))
+        connection.execute(
+            sa.text("INSERT INTO public_keys (kid, pem, since) VALUES ('k', 'pem', '2026-01-01T00:00:00+00:00')")
+        )
     old.dispose()
 
     database.migrate(url)
@@ -91,6 +93,7 @@ def test_a_key_from_before_there_were_two_uses_is_a_seals(
     with reopened.read() as connection:
         assert known_keys(connection, SEAL) == {"k": "pem"}
         assert known_keys(connection, "capability") == {}
+        assert [key.retired_at for key in keys_of(connection)] == [None]
     reopened.close()
 
 

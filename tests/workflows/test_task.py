@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from domain.errors import Unauthorized
 from domain.pull import Merge, MergeKind
 from domain.run import EndKind, EvidenceKind, Outcome, RunState
 from domain.task import QuestionKind, TaskState
@@ -358,6 +359,16 @@ async def test_what_a_person_can_mend_pauses_the_task_with_the_errors_own_words(
     await plan.decide("resume", 1, asked)
     await plan.until_over()
     assert plan.facts().state is TaskState.MERGED
+
+
+async def test_an_agent_that_the_forge_does_not_let_be_sent_out_pauses_the_task_with_what_to_do(stage: Stage) -> None:
+    plan = stage.plan()
+    plan.tell("author", Unauthorized("the App's installation on acme/shop is suspended; its owner can lift that"))
+    await plan.begin()
+    await question(plan, QuestionKind.CANNOT_GO_ON)
+    said = "the App's installation on acme/shop is suspended; its owner can lift that. Mend it, then resume."
+    assert plan.facts().question.text == said
+    assert plan.started() == {}
 
 
 async def test_a_run_that_was_refused_asks_a_person(stage: Stage) -> None:

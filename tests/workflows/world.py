@@ -80,6 +80,8 @@ class ScriptedForge:
         return Repository(name, "main", f"https://forge.invalid/{name}.git")
 
     async def installation(self, name: str) -> int:
+        self.looks[name] += 1
+        self.script.next(name, "installation")
         return 0
 
     async def branch_head(self, name: str, branch: str) -> str | None:

@@ -12,12 +12,12 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from functools import cached_property
 from importlib.metadata import version
+from typing import Protocol
 
 from genai_prices.data_snapshot import get_snapshot
 from genai_prices.types import ModelInfo, ModelPrice, TieredPrices
 
 from domain.budget import NANO_PER_USD
-from relay.usage import Usage
 
 MILLION = 1_000_000
 REHEARSAL = "rehearsal"
@@ -35,6 +35,21 @@ _WITHOUT = {"cache_read": "input", "cache_write_5m": "input", "cache_write_1h": 
 
 _NEVER = frozenset({"web_searches_kcount", "storage_searches_kcount", "input_audio_mtok", "cache_audio_read_mtok"})
 """Prices of what no request that is let through can use."""
+
+
+class Tokens(Protocol):
+    """Tokens by what they cost, each counted under one kind; `input` is what went through no cache."""
+
+    @property
+    def input(self) -> int: ...
+    @property
+    def cache_read(self) -> int: ...
+    @property
+    def cache_write_5m(self) -> int: ...
+    @property
+    def cache_write_1h(self) -> int: ...
+    @property
+    def output(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -61,9 +76,10 @@ class Price:
     tiers: tuple[Tier, ...]
     own: bool = False
 
-    def cost(self, usage: Usage) -> int:
+    def cost(self, usage: Tokens) -> int:
         """Nano-dollars, rounded up once, for all tokens together."""
-        tier = next(tier for tier in reversed(self.tiers) if usage.whole_input > tier.above)
+        whole_input = usage.input + usage.cache_read + usage.cache_write_5m + usage.cache_write_1h
+        tier = next(tier for tier in reversed(self.tiers) if whole_input > tier.above)
         millionths = (
             usage.input * tier.input
             + usage.cache_read * tier.cache_read
