@@ -116,9 +116,7 @@ def _quoted(text: str, room: int) -> str:
     return quoted if len(quoted) <= room else f"{quoted[: room - len(_CUT)]}{_CUT}"
 
 
-UNFINISHED = (
-    "**Unfinished.** The money for this work was spent before it was done. It goes on here once there is more."
-)
+UNFINISHED = "**Unfinished.** The money for this work was spent before it was done. It goes on here once there is more."
 
 SAID = "In its own words, which nobody has checked:"
 

@@ -36,8 +36,11 @@ _BETAS = frozenset(
 """What of Anthropic's trials changes no bound. Others are left out: a client asks for more of them than it needs."""
 
 CONNECT_SECONDS = 10.0
-_IDLE_SECONDS = 15.0
-"""For less time than providers keep idle connections: one that they have closed would cost a call."""
+_IDLE_SECONDS = 3.0
+"""For less time than providers keep idle connections: one that they are closing would cost a call.
+
+Servers that people run themselves are often uvicorn's or Node's, which keep them for 5 seconds.
+"""
 
 _BUFFER = 64 * 1024
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import fcntl
 import shutil
 import tempfile
+import time
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 import sqlalchemy as sa
 
@@ -42,9 +45,36 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[sa.URL]:
-    """A real PostgreSQL server, one a session, reached through a socket and gone afterwards.
+class Postgres:
+    """A real PostgreSQL server, reached through a socket."""
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+
+    @property
+    def url(self) -> str:
+        url = sa.make_url(self._server.get_uri()).set(drivername="postgresql+psycopg")
+        return url.render_as_string(hide_password=False)
+
+    def kill(self) -> None:
+        """kill -9 of all that it is. What it had locked is taken away: where nobody reaps it, it seems to live."""
+        server = self._server.get_postmaster_info().process
+        killed = [server, *server.children(recursive=True)]
+        for process in killed:
+            process.kill()
+        while any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in killed):
+            time.sleep(0.01)
+        for lock in ("postmaster.pid", ".s.PGSQL.5432.lock"):
+            (self._server.pgdata / lock).unlink()
+
+    def start(self) -> None:
+        """Bring it up again at the same address."""
+        self._server.ensure_postgres_running()
+
+
+@contextmanager
+def a_postgres() -> Iterator[Postgres]:
+    """One of its own, which is gone afterwards.
 
     PostgreSQL refuses to run as root; the wheel then runs it as a user `pgserver`, which it makes.
     """
@@ -60,12 +90,19 @@ def postgres_server() -> Iterator[sa.URL]:
             # Test processes begin side by side, and only one may make the user.
             fcntl.flock(turn, fcntl.LOCK_EX)
             server = stack.enter_context(get_server(folder, cleanup_mode="delete"))
-        url = sa.make_url(server.get_uri()).set(drivername="postgresql+psycopg")
+        yield Postgres(server)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[sa.URL]:
+    """A PostgreSQL server, one a session."""
+    with a_postgres() as server:
+        url = sa.make_url(server.url)
         # A test's data need not survive a power cut.
         _administer(url, *(f"ALTER SYSTEM SET {name} = off" for name in ("fsync", "synchronous_commit")))
         _administer(url, "SELECT pg_reload_conf()")
         yield url
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

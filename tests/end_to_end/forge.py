@@ -38,11 +38,24 @@ class Forge(Facts):
         return answer.json()
 
     def model(self, **script: Any) -> None:
-        """Set what the stand-in's model does (`rehearsal.models.script`); without a script, what it always does."""
+        """Tell the stand-in's model what to say, and which faults to show; without a word, to act as it always does.
+
+        What it was asked before is forgotten.
+        """
+        self._models("DELETE", "requests")
+        self._models("POST", "script", {"steps": [], **script})
+
+    def asked_of_model(self) -> list[Any]:
+        """What the model was asked since it was told."""
+        found: list[Any] = self._models("GET", "requests").json()
+        return found
+
+    def _models(self, method: str, route: str, body: Any = None) -> httpx.Response:
         token = (self.home / "rehearsal" / "setup-token").read_text()
-        url = f"{self.addresses.github}/models/script"
-        answer = httpx.post(url, headers={"authorization": f"Bearer {token}"}, json=script, timeout=60)
-        assert answer.is_success, answer.text
+        url = f"{self.addresses.github}/models/{route}"
+        answer = httpx.request(method, url, headers={"authorization": f"Bearer {token}"}, json=body)
+        assert answer.is_success, (route, answer.text)
+        return answer
 
     def _adas_token(self) -> str:
         if not self._token:

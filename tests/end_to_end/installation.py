@@ -95,7 +95,7 @@ class Installation:
         return {**inherited, **told, **self.settings}
 
     def pid(self, part: str) -> int:
-        """The process id of a part (`temporal`, `stand-in`, `worker` or `webhooks`), once it lives."""
+        """The process id of a part (`temporal`, `stand-in`, `worker`, `webhooks` or `relay`), once it lives."""
         return self.until(lambda: self._living(part), f"{part} lives")
 
     def kill(self, part: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
-from sqlalchemy import select, update
+from sqlalchemy import select
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -37,7 +37,7 @@ from signing.keys import Signer, open_or_make
 from signing.minting import mint
 from store.database import Store
 from store.keys import keep_key
-from store.tables import runs, words
+from store.tables import words
 from store.words import Brief, put_brief
 from tests.activities.conftest import OWNER, Graph
 from tests.relay.books import Purse
@@ -243,16 +243,15 @@ def opened(
     books: Bookkeeping | None = None,
     limit: int = LIMIT,
     model: str = MODEL,
+    **front: str,
 ) -> Iterator[Relay]:
-    """A relay over the store, with a run under way that was told to answer by the schema."""
+    """A relay over the store, with a run under way that was told to answer by the schema. `front` is its plan's."""
     graph = Graph(store)
-    graph.confirm()
+    graph.confirm(runtime="claude", model=model, **front)
     run = graph.begin()
     with store.write() as connection:
         keep_key(connection, signer.kid, signer.public, USE, datetime.now(UTC))
         put_brief(connection, Brief(run.id, "# Make it\n", schema, 1))
-        # The plan's runtime is the shell, which has no model: the run is made one of an agent's.
-        connection.execute(update(runs).where(runs.c.id == run.id).values(model=model))
     metrics = Metrics()
     with ExitStack() as stack:
         kept = books or stack.enter_context(bookkeeper(store))

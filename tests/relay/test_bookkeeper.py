@@ -70,13 +70,13 @@ def go(process: subprocess.Popen[str]) -> None:
 
 
 @contextmanager
-def watched(store: Store) -> Iterator[list[str]]:
-    """Another connection that looks all the time; what it saw that ought never to be seen."""
+def watched(store: Store, every: float = 0) -> Iterator[list[str]]:
+    """Another connection that looks all the time, or every so many seconds; what it saw that must never be seen."""
     seen: list[str] = []
     over = threading.Event()
 
     def look() -> None:
-        while not over.is_set():
+        while not over.wait(every):
             with store.read() as connection:
                 past = ceilings.c.held + ceilings.c.settled > ceilings.c.cap
                 seen.extend(connection.scalars(select(ceilings.c.id).where(past)))

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -19,32 +13,10 @@ import doors.serving
 import relay.__main__
 from relay.settings import RelaySettings
 from signing.keys import open_or_make
-from starter.local import ports
 from store.database import Store
 from store.tables import reservations
-from tests.relay.conftest import ASKED, MESSAGES, MODEL, Relay
-
-ROOT = Path(__file__).parents[2]
-
-
-@contextmanager
-def door(home: Path, **told: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """A relay in a process of its own that listens, and its port."""
-    (port,) = ports.choose((0,))
-    environment = {
-        "PATH": os.environ["PATH"],
-        "WATCHBILL_HOME": str(home),
-        "WATCHBILL_RELAY_PORT": str(port),
-        **told,
-    }
-    process = subprocess.Popen([sys.executable, "-m", "relay"], cwd=ROOT, env=environment, stderr=subprocess.PIPE)
-    try:
-        while process.poll() is None and not ports.listening(port):
-            time.sleep(0.05)
-        yield port, process
-    finally:
-        process.kill()
-        process.communicate()
+from tests.relay.conftest import ASKED, MESSAGES, Relay
+from tests.relay.processes import door, log_of, told_of
 
 
 def private_keys(home: Path) -> list[Path]:
@@ -58,9 +30,9 @@ def test_it_opens_over_a_fresh_home_makes_no_key_that_signs_and_closes_when_told
         assert httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200
         assert httpx.post(f"http://127.0.0.1:{port}/mcp").status_code == 401
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=20)
+        process.wait(timeout=20)
     assert process.returncode == 0
-    assert b"Traceback" not in said
+    assert b"Traceback" not in log_of(home, port).read_bytes()
     assert (home / "graph.db").exists()
     assert private_keys(home) == []
     # Where a worker has its keys is where one would be found.
@@ -74,14 +46,7 @@ def test_what_a_call_came_to_is_written_although_the_door_is_told_to_stop_while_
 ) -> None:
     relay.provider.goes_on.clear()
     store: Store = relay.graph.store
-    prices = tmp_path / "prices.toml"
-    prices.write_text(f"[models.{MODEL}]\ninput = 2\noutput = 10\n")
-    told = {
-        "WATCHBILL_STORE_URL": store.url,
-        "WATCHBILL_MODELS": relay.provider_url,
-        "WATCHBILL_PRICES": str(prices),
-        "WATCHBILL_RELAY_DRAIN": "0",
-    }
+    told = {**told_of(store, relay.provider_url, tmp_path), "WATCHBILL_RELAY_DRAIN": "0"}
     with door(tmp_path / "home", **told) as (port, process):
         body = {**ASKED, "stream": True}
         url = f"http://127.0.0.1:{port}{MESSAGES}"
@@ -92,7 +57,7 @@ def test_what_a_call_came_to_is_written_although_the_door_is_told_to_stop_while_
                 process.send_signal(signal.SIGTERM)
                 with pytest.raises(httpx.HTTPError):
                     next(pieces)
-        process.communicate(timeout=30)
+        process.wait(timeout=30)
         assert process.returncode == 0
     with store.read() as connection:
         assert connection.scalars(select(reservations.c.state)).all() == ["settled"]

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import httpx
 import pytest
+import uvicorn
 from pydantic import ValidationError
 
 from domain.errors import WatchbillError
 from relay.metrics import Metrics, shown
 from relay.settings import RelaySettings
+from relay.upstreams import session
 
 
 @pytest.fixture
@@ -88,3 +90,10 @@ async def test_metrics_are_shown_as_prometheus_reads_them() -> None:
     assert 'watchbill_relay_tokens_total{owner="ada",model="m",kind="input"} 3' in lines
     assert not [line for line in lines if 'kind="output"' in line]
     assert 'watchbill_relay_nano_usd_total{owner="ada",model="m"} 7' in lines
+
+
+async def test_idle_connections_are_given_up_before_the_usual_servers_close_them() -> None:
+    """A call that is sent in that moment would be lost, and nobody could tell whether it cost anything."""
+    async with session() as opened:
+        kept: float = vars(opened.connector)["_keepalive_timeout"]
+    assert kept < uvicorn.Config("an app").timeout_keep_alive
