@@ -21,6 +21,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 EVENTS = 200
+PAUSE = 0.005
+"""Seconds between two events of a stream."""
 _USAGE = b'{"input_tokens":300,"cache_read_input_tokens":20,"output_tokens":90}'
 ANSWER = (
     b'{"id":"m","type":"message","role":"assistant","model":"claude-sonnet-4-6","stop_reason":"end_turn",'
@@ -36,7 +38,7 @@ _STREAM = [
 
 
 async def provider(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answers a request for a stream with 200 events, one after another, and any other with a kilobyte of JSON."""
+    """Answers a request for a stream with 200 events, one by one, and any other with a kilobyte of JSON."""
     if scope["type"] != "http":
         return
     body = b""
@@ -49,8 +51,9 @@ async def provider(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", kind)]})
     for piece in pieces:
         await send({"type": "http.response.body", "body": piece, "more_body": True})
-        # Models speak word by word: without a pause, many events would come as one piece.
-        await asyncio.sleep(0)
+        if pieces is _STREAM:
+            # Models speak word by word: without pauses, many events would come as one piece.
+            await asyncio.sleep(PAUSE)
     await send({"type": "http.response.body", "body": b""})
 
 

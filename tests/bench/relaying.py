@@ -37,16 +37,17 @@ async def relaying(folder: Path, rounds: int, calls: int, *, litellm: Path | Ski
             servers["litellm"] = await stack.enter_async_context(gateway.serving_litellm(litellm, url, folder))
         await stack.enter_async_context(moves(here))
         json: dict[str, list[Taken]] = {name: [] for name in servers}
-        events: dict[str, list[Taken]] = {name: [] for name in servers}
+        events: dict[str, list[Taken]] = {name: [] for name in ("relay", "aiohttp")}
         for turn in range(rounds + 1):
             for name, server in servers.items():
-                part = calls // _SLOWNESS.get(name, 1)
-                found = await measure([server], part)
-                streamed = await measure([server], part // 8, stream=True) if name != "litellm" else found
+                found = await measure([server], calls // _SLOWNESS.get(name, 1))
                 # The first turn warms everything up.
                 if turn:
                     json[name].append(found)
-                    events[name].append(streamed)
+            for name, taken in events.items():
+                streamed = await measure([servers[name]], calls // 16, stream=True)
+                if turn:
+                    taken.append(streamed)
         figures: list[Row] = [*_figures(json, events)]
         if isinstance(litellm, Skipped):
             return [*figures, litellm]
