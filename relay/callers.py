@@ -82,18 +82,16 @@ class Callers:
             raise Refused(401, "send the run's capability as `Authorization: Bearer …`")
         name, now = digest(token), datetime.now(UTC)
         known = self._known.get(name)
-        if known is None or not await self._still(known, now):
-            known = await self._checked(token, name, now)
+        kid = known.kid if known else kid_of(token)
+        keys = await self._keys_for(kid)
+        # All who waited for the keys ask again: a signature that held by the same key holds still.
+        known = self._known.get(name)
+        if known is None or now >= known.until or keys.get(known.kid) != known.key:
+            known = self._checked(token, name, kid, keys, now)
         return known.caller
 
-    async def _still(self, known: _Known, now: datetime) -> bool:
-        """Whether it would be let in again: it has not expired, and its key vouches as it did."""
-        return now < known.until and (await self._keys_for(known.kid)).get(known.kid) == known.key
-
-    async def _checked(self, token: str, name: str, now: datetime) -> _Known:
+    def _checked(self, token: str, name: str, kid: str, keys: Mapping[str, str], now: datetime) -> _Known:
         self._known.pop(name, None)
-        kid = kid_of(token)
-        keys = await self._keys_for(kid)
         try:
             grant, until = checked_until(token, keys, now)
         except Unauthorized as error:

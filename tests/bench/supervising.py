@@ -23,24 +23,24 @@ from runtimes.hooks import POLICY_FILE, compile_policy
 from runtimes.port import Job, Launch
 from runtimes.sandbox import find_sandbox
 from runtimes.shell import private_environment
-from tests.bench.figures import Figure
+from tests.bench.figures import Figure, Row, Skipped
 
 _HOOK = Path(hooks.__file__).with_name("hook.py")
 _COMMAND = ("sh", "-c", "true")
 _INTERPRETER = (sys.executable, "-I", "-S", "-c", "pass")
 
 
-def supervision(folder: Path, rounds: int) -> list[Figure]:
+def supervision(folder: Path, rounds: int) -> list[Row]:
     """A supervised run against its bare command, and against an interpreter that starts and does nothing."""
     ours = median(_cpu(partial(_supervised, folder / f"run-{number}")) for number in range(rounds))
     bare = median(_cpu(lambda: subprocess.run(_COMMAND, check=True)) for _ in range(rounds))
     python = median(_cpu(lambda: subprocess.run(_INTERPRETER, check=True)) for _ in range(rounds))
-    figures = [
+    figures: list[Row] = [
         Figure("a supervised `sh -c true` / the command alone, CPU", "ms", ours * 1000, bare * 1000),
         Figure("a supervised `sh -c true` / an empty Python, CPU", "ms", ours * 1000, python * 1000),
     ]
-    if find_sandbox().missing:
-        return figures
+    if missing := find_sandbox().missing:
+        return [*figures, Skipped("a confined `sh -c true`", missing)]
     celled = median(_cpu(partial(_supervised, folder / f"celled-{number}", confined=True)) for number in range(rounds))
     return [*figures, Figure("a confined `sh -c true` / one that is not, CPU", "ms", celled * 1000, ours * 1000)]
 

@@ -21,7 +21,7 @@ from domain.errors import Unauthorized
 from relay.bookkeeper import Bookkeeper
 from relay.callers import KEYS_FOR, Callers
 from relay.graph import Graph as RelayGraph
-from signing.capabilities import KIND, USE
+from signing.capabilities import KIND, USE, checked_until
 from signing.keys import open_or_make
 from store.keys import SEAL, keep_key, known_keys, retire
 from tests.relay.conftest import ASKED, MESSAGES, Relay
@@ -243,6 +243,23 @@ def test_a_capability_that_is_remembered_is_void_once_its_key_vouches_no_more(
     with relay.graph.store.write() as connection:
         connection.execute(text("DELETE FROM public_keys"))
     assert ask(relay, MESSAGES, token).status_code == 403
+
+
+def test_a_signature_is_checked_once_however_often_its_keys_are_read_again(
+    relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[str] = []
+
+    def check(token: str, *facts: Any) -> Any:
+        checked.append(token)
+        return checked_until(token, *facts)
+
+    monkeypatch.setattr("relay.callers.checked_until", check)
+    monkeypatch.setattr("relay.callers.KEYS_FOR", 0.0)
+    token = relay.token()
+    for _ in range(3):
+        assert ask(relay, MESSAGES, token).status_code == 200
+    assert checked == [token]
 
 
 def test_no_more_capabilities_are_remembered_than_there_is_room_for(

@@ -12,11 +12,16 @@ from uuid import uuid4
 
 import pytest
 import structlog
+from hypothesis import given
+from hypothesis import strategies as st
 from temporalio import workflow
 from temporalio.client import Client
 from temporalio.worker import Replayer, Worker
 
+from domain.tokens import MARKS
+from telemetry import secrets
 from telemetry.logs import configure
+from telemetry.secrets import without_secrets
 
 TOKENS = [
     "ghs_" + "a1B2" * 9,
@@ -98,6 +103,13 @@ def test_credentials_in_an_address_are_taken_out_and_the_rest_stays(lines: Any) 
     (line,) = lines()
     assert line["urls"] == ["https://[redacted]@github.com/acme/shop.git", "postgresql://[redacted]@db/watchbill"]
     assert line["plain"] == "see https://example.org/a@b"
+
+
+@given(
+    st.text() | st.lists(st.sampled_from([*TOKENS, KEY, *MARKS, "BASIC ", "://", "@", '"', "Ba\u017fic "])).map("".join)
+)
+def test_what_is_passed_over_in_haste_holds_nothing_that_would_be_taken_out(said: str) -> None:
+    assert without_secrets(said) == secrets._SECRET.sub("[redacted]", said)
 
 
 def test_what_is_no_secret_stays_as_it_is(lines: Any) -> None:

@@ -1,15 +1,14 @@
-"""What the relay is measured with: a provider, two bare pass-throughs, and the relay itself; each a process.
+"""What the relay is measured with: a provider that answers at once, and two bare pass-throughs; each a process.
 
-python relay_servers.py provider|aiohttp|httpx|relay PORT PROVIDER FOLDER
+python peers.py provider|aiohttp|httpx PORT PROVIDER
 """
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -21,16 +20,13 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-MODEL = "claude-sonnet-4-6"
-PATH = "/models/anthropic/v1/messages"
 EVENTS = 200
+PAUSE = 0.005
+"""Seconds between two events of a stream."""
 _USAGE = b'{"input_tokens":300,"cache_read_input_tokens":20,"output_tokens":90}'
-_JSON = (
-    b'{"id":"m","type":"message","model":"claude-sonnet-4-6","content":[{"type":"text","text":"%s"}],"usage":%s}'
-    % (
-        b"x" * 800,
-        _USAGE,
-    )
+ANSWER = (
+    b'{"id":"m","type":"message","role":"assistant","model":"claude-sonnet-4-6","stop_reason":"end_turn",'
+    b'"content":[{"type":"text","text":"%s"}],"usage":%s}' % (b"x" * 800, _USAGE)
 )
 _DELTA = b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a few words more"}}'
 _STREAM = [
@@ -42,7 +38,7 @@ _STREAM = [
 
 
 async def provider(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answers a request for a stream with 200 events, and any other with a kilobyte of JSON."""
+    """Answers a request for a stream with 200 events, one by one, and any other with a kilobyte of JSON."""
     if scope["type"] != "http":
         return
     body = b""
@@ -51,10 +47,13 @@ async def provider(scope: Scope, receive: Receive, send: Send) -> None:
         body += message.get("body", b"")
         if not message.get("more_body"):
             break
-    pieces, kind = ([_JSON], b"application/json") if b'"stream":true' not in body else (_STREAM, b"text/event-stream")
+    pieces, kind = ([ANSWER], b"application/json") if b'"stream":true' not in body else (_STREAM, b"text/event-stream")
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", kind)]})
     for piece in pieces:
         await send({"type": "http.response.body", "body": piece, "more_body": True})
+        if pieces is _STREAM:
+            # Models speak word by word: without pauses, many events would come as one piece.
+            await asyncio.sleep(PAUSE)
     await send({"type": "http.response.body", "body": b""})
 
 
@@ -99,40 +98,12 @@ def bare_httpx(url: str) -> ASGIApp:
     return Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])
 
 
-def relay(url: str, folder: Path) -> ASGIApp:
-    """The door with its books in memory; a capability for it is left in the folder."""
-    from pricing.prices import Prices
-    from relay.app import Door
-    from relay.graph import Graph
-    from relay.models import Limits
-    from relay.upstreams import Upstream
-    from signing.capabilities import USE, Grant
-    from signing.keys import open_or_make
-    from signing.minting import mint
-    from store.database import migrate, open_store
-    from store.keys import keep_key
-    from telemetry.logs import configure
-    from tests.relay.books import Purse
-
-    configure()
-    address = f"sqlite:///{folder / 'relay.db'}"
-    migrate(address)
-    store, signer, now = open_store(address), open_or_make(folder / "capability.pem"), datetime.now(UTC)
-    with store.write() as connection:
-        keep_key(connection, signer.kid, signer.public, USE, now)
-    grant = Grant("ada", "a-plan", "a-task", "a-run", 1, "author", MODEL, 10**12)
-    (folder / "token").write_text(mint(signer, grant, now, timedelta(hours=2)))
-    upstreams = {"anthropic": Upstream(f"{url}/models/anthropic", "x-api-key", "a-key")}
-    return Door(Graph(store), Purse(), Prices(), upstreams, 1 << 20, Limits(1 << 25)).app()
-
-
 def main() -> None:
-    kind, port, url, folder = sys.argv[1:]
+    kind, port, url = sys.argv[1:]
     made: dict[str, Any] = {
         "provider": lambda: provider,
         "aiohttp": lambda: bare_aiohttp(url),
         "httpx": lambda: bare_httpx(url),
-        "relay": lambda: relay(url, Path(folder)),
     }
     config = uvicorn.Config(
         made[kind](),
@@ -143,6 +114,8 @@ def main() -> None:
         lifespan="off" if kind == "provider" else "on",
         access_log=False,
         log_level="warning",
+        # As providers do: connections outlive the time that the others are measured for.
+        timeout_keep_alive=600,
     )
     uvicorn.Server(config).run()
 
