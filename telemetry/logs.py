@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import structlog
-from temporalio import workflow
 
 from telemetry.secrets import without_secrets
 
 
-def configure() -> None:
-    """Send our own and the libraries' logs through one pipeline. Call once, at a door's start."""
+def configure(*wanted: Callable[[logging.LogRecord], bool]) -> None:
+    """Send our own and the libraries' logs through one pipeline. Call once, at a door's start.
+
+    A library's record that one of `wanted` says no to is dropped.
+    """
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -37,7 +40,8 @@ def configure() -> None:
             ],
         )
     )
-    handler.addFilter(_not_in_replay)
+    for filter_ in wanted:
+        handler.addFilter(filter_)
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.getLogger("temporalio").setLevel(logging.WARNING)
     logging.getLogger("httpx").setLevel(logging.WARNING)
@@ -46,7 +50,3 @@ def configure() -> None:
 def redact(_: Any, __: str, line: Any) -> str:
     """The finished line without what looks like a credential, however deep in it that stood."""
     return without_secrets(line)
-
-
-def _not_in_replay(_: logging.LogRecord) -> bool:
-    return not (workflow.in_workflow() and workflow.unsafe.is_replaying_history_events())

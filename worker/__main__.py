@@ -27,7 +27,7 @@ from store.runs import Keeper
 from telemetry.logs import configure
 from worker import standing, upkeep
 from worker.incarnation import incarnation
-from worker.plugin import watchbill_plugin
+from worker.plugin import first_time, watchbill_plugin
 from worker.settings import WorkerSettings
 from worker.wiring import Ports, host_worker, shared_worker
 
@@ -103,7 +103,7 @@ def main() -> int:
     except (WatchbillError, OSError) as error:
         return serving.cannot_serve("worker", error)
     record.redirect()
-    configure()
+    configure(first_time)
     code = 0
     try:
         migrate(settings.store)

@@ -20,7 +20,7 @@ from temporalio.converter import (
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import WorkflowInstance, WorkflowInstanceDetails, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
-from temporalio.workflow import Info
+from temporalio.workflow import Info, in_workflow, unsafe
 
 from telemetry.secrets import without_secrets
 from worker.errors import SaysWhetherToTryAgain
@@ -87,6 +87,11 @@ _NOWHERE_ELSE = StorageDriverStoreContext(target=None)
 class _Sandbox(SandboxedWorkflowRunner):
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         return _Alike(super().create_instance(det))
+
+
+def first_time(_: object) -> bool:
+    """Whether what a workflow says is said for the first time, and not in a replay."""
+    return not (in_workflow() and unsafe.is_replaying_history_events())
 
 
 def sandbox(_: WorkflowRunner | None = None) -> SandboxedWorkflowRunner:

@@ -22,6 +22,7 @@ from domain.tokens import MARKS
 from telemetry import secrets
 from telemetry.logs import configure
 from telemetry.secrets import without_secrets
+from worker.plugin import first_time
 
 TOKENS = [
     "ghs_" + "a1B2" * 9,
@@ -42,7 +43,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     quiet = {name: logging.getLogger(name).level for name in ("temporalio", "httpx")}
     errors = io.StringIO()
     monkeypatch.setattr(sys, "stderr", errors)
-    configure()
+    configure(first_time)
 
     def read() -> list[dict[str, Any]]:
         written = errors.getvalue()
