@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from asyncio import sleep
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class GitHubApi:
         now = asyncio.get_running_loop().time()
         turn = max(now, self._next_write)
         self._next_write = turn + self._pause
-        await asyncio.sleep(turn - now)
+        await sleep(turn - now)
 
     def _load(self) -> Client:
         from forge.github_client import Client

@@ -464,7 +464,7 @@ async def test_writes_are_a_second_apart_and_reads_are_not(canned: Canned, monke
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    monkeypatch.setattr("forge.github_api.asyncio.sleep", sleep)
+    monkeypatch.setattr("forge.github_api.sleep", sleep)
     api = GitHubApi(canned.url, seconds_between_writes=100)
     for method in ("POST", "GET", "PATCH", "GET", "PUT"):
         await api.ask("Bearer x", method, "/x", json=None if method == "GET" else {})
