@@ -190,7 +190,7 @@ class Supervision:
         verdict = self._runtime(run).judge(status.result, folder)
         verdict, asked = self.commissions.outcome(run, task.owner, verdict, datetime.now(UTC))
         if run.role is Role.CHECK and verdict.exit_code and not verdict.reason and self._had_no_network(run):
-            verdict = replace(verdict, reason="it had no network")
+            verdict = replace(verdict, reason=f"exit {verdict.exit_code}, without a network")
         end = RunEnd(
             run.id,
             STATE_OF[verdict.outcome],

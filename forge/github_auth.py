@@ -92,7 +92,10 @@ class App:
         try:
             found = await self._ask("GET", f"/repos/{name}/installation")
         except NotFound:
-            raise NotFound(f"the App is not installed on {name}; add that repository to it on GitHub") from None
+            raise NotFound(
+                f"the App is not installed on {name}; add that repository to it on GitHub, or with a "
+                f"stand-in: watchbill up --stand-in {name}=PATH"
+            ) from None
         if found["suspended_at"]:
             raise Unauthorized(f"the App's installation on {name} is suspended; its owner can lift that on GitHub")
         return int(found["id"])

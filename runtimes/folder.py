@@ -74,6 +74,11 @@ class Dead:
 Status = Absent | Live | Ended | Dead
 
 
+def live_in(folder: Path) -> list[RunFolder]:
+    """The runs at work whose folders are in this one."""
+    return [run for path in folder.glob("*/") if isinstance((run := RunFolder(path)).status(), Live)]
+
+
 class RunFolder:
     """One run's folder. `path` need not exist yet."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from domain.errors import Superseded, Unavailable
+from domain.wording import counted
 from starter import graph
 from starter import settings as settings_
 from starter.copies import Copies
@@ -61,7 +62,19 @@ async def _up(settings: Settings, copies: Copies, given: Mapping[str, Path]) -> 
         say(f"home        {settings.home}")
         say("Ctrl-C ends it; plans go on from where they stood when it is up again.")
         await local.wait()
+    _tell_runs(settings.home)
     return Exit.DONE
+
+
+def _tell_runs(home: Path) -> None:
+    """Runs outlive their worker, which is what whoever presses Ctrl-C may not expect."""
+    from runtimes.folder import live_in
+
+    if live := live_in(home / "runs"):
+        note(
+            f"{counted(len(live), 'run')} still at work: the next `watchbill up` goes on with what is, and one that "
+            "nobody looks after ends by itself within minutes. To end a task for good, cancel it while this is up."
+        )
 
 
 def become(door: str) -> NoReturn:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
+from domain.agents import AGENTS
 from domain.decision import Decision, DecisionKind, Outcome, Reply
+from domain.errors import NotFound
 from domain.identity import plan_id
 from domain.plan import PlanSpec
 from domain.publication import Publish
 from domain.task import TaskState
 from domain.view import PlanView
+from runtimes.agent import mend_of
 from starter.client import Temporal
 from starter.exits import CommandFailed, Exit
 from starter.following import Over, follow
@@ -36,19 +40,29 @@ async def _rehearse(file: Path, text: str, spec: PlanSpec, source: Path, owner: 
     require_source(source)
     if uncommitted(source):
         note(f"{source} has changes that are not committed; they are not part of the rehearsal")
-    say(f"Setting up Temporal, a stand-in GitHub, a worker and the webhooks door for {spec.slug} …")
+    _require_agents(spec)
+    say(f"Setting up Temporal, a stand-in GitHub, a worker, the webhooks door and the relay for {spec.slug} …")
     async with stage(owner, spec.repository, source, note) as up:
         _tell_addresses(up)
         view = await perform(up, file, text, spec, patient=keep)
         say()
         show_report(load_report(up.settings, view.plan_id))
-        _tell_addresses(up)
         if keep:
+            _tell_addresses(up)
             home = up.settings.home
             say(f"To look around in another terminal: export WATCHBILL_HOME={home} WATCHBILL_OWNER={owner}")
             say("Ctrl-C ends it, and nothing of it stays.")
             await up.local.wait()
+        else:
+            say("The rehearsal is over, and all of it goes, what the addresses show too; --keep would leave it up.")
         return exit_of(view)
+
+
+def _require_agents(spec: PlanSpec) -> None:
+    """Raises NotFound where an agent that the plan names is not installed here: nothing has been begun yet."""
+    for cli in sorted({task.runtime for task in spec.tasks if not task.done} & AGENTS.keys()):
+        if shutil.which(cli) is None:
+            raise NotFound(f"{spec.slug} is done by {cli}, which is not on the PATH; install it: {mend_of(cli)}")
 
 
 async def perform(up: Stage, file: Path, text: str, spec: PlanSpec, *, patient: bool) -> PlanView:

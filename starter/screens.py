@@ -31,11 +31,15 @@ PAUSE = 0.5
 
 @dataclass(frozen=True)
 class Frame:
-    """A run as it is to be seen. `at` is when it was seen, None where nothing was to be seen yet."""
+    """A run as it is to be seen. `at` is when it was seen, None where nothing was to be seen yet.
+
+    `deserted` says that no worker looks after it any more, so that nobody would know if it had ended.
+    """
 
     run: RunFacts
     at: datetime | None
     text: str
+    deserted: bool = False
 
 
 def watch_screen(name: str, *, json: bool) -> Exit:
@@ -90,7 +94,7 @@ def follow(look: Callable[[], Seen], here: Here, pause: Callable[[float], object
             away = True
         else:
             away = False
-            if shown is None or (frame.run.state, frame.text) != (shown.run.state, shown.text):
+            if shown is None or _told(frame) != _told(shown):
                 shown = frame
                 yield frame
             if not frame.run.live:
@@ -101,12 +105,19 @@ def follow(look: Callable[[], Seen], here: Here, pause: Callable[[float], object
 def _frame(seen: Seen, here: Here, shown: Frame | None = None) -> Frame:
     """What the store has of a run that has ended holds; of one at work, what is on this machine is newer."""
     if seen.run.live:
+        now = datetime.now(UTC)
+        deserted = seen.lease_until is not None and seen.lease_until < now
         live = here.look()
         if live is not None:
-            return Frame(seen.run, datetime.now(UTC), live)
+            return Frame(seen.run, now, live, deserted)
         if shown is not None and shown.at and (seen.at is None or seen.at <= shown.at):
-            return Frame(seen.run, shown.at, shown.text)
+            return Frame(seen.run, shown.at, shown.text, deserted)
+        return Frame(seen.run, seen.at, seen.text, deserted)
     return Frame(seen.run, seen.at, seen.text)
+
+
+def _told(frame: Frame) -> tuple[object, ...]:
+    return frame.run.state, frame.text, frame.deserted
 
 
 def _first(store: Store, settings: Settings, plan_id: str, ordinal: int) -> Seen:
@@ -174,8 +185,12 @@ def _head(frame: Frame) -> str:
     run = frame.run
     how = f", {run.confinement}" if run.confinement else ""
     which = f"{run.id}, by {run.runtime} on host {run.host}{how}: {run.state}"
+    if frame.deserted:
+        which += f" when last heard of; no worker looks after it. `watchbill up` on {run.host} tells what became of it"
     why = f" ({run.reason})" if run.reason and not run.live else ""
-    seen = f", as seen at {frame.at.isoformat(timespec='seconds')}" if frame.at else ", nothing to be seen yet"
+    seen = ", nothing to be seen yet"
+    if frame.at:
+        seen = f", as seen at {frame.at.isoformat(timespec='seconds')}" + ("" if frame.text.strip() else ": no output")
     return one_line(f"{which}{why}{seen}")
 
 
@@ -183,9 +198,10 @@ def _as_json(frame: Frame) -> dict[str, Any]:
     run = asdict(frame.run)
     names = (
         *("task_id", "role", "number", "runtime", "model", "host", "confinement"),
-        *("state", "outcome", "exit_code", "reason"),
+        *("state", "outcome", "exit_code", "reason", "deserted"),
     )
     at = frame.at.isoformat(timespec="seconds") if frame.at else None
+    run["deserted"] = frame.deserted
     return {"run_id": frame.run.id, **{name: run[name] for name in names}, "at": at, "screen": frame.text}
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from forge.aside import delete
-from runtimes.folder import Live, RunFolder
+from runtimes.folder import Live, live_in
 from starter.installing import RELAY, WEBHOOKS, WORKER
 from starter.local.addresses import Addresses
 from starter.local.installation import Installation, Local
@@ -76,7 +76,7 @@ async def _temporary_home() -> AsyncIterator[Path]:
 
 def _end_runs(runs: Path) -> None:
     """A run outlives its worker, but not the rehearsal: nobody would ever look at it again."""
-    live = [run for path in runs.glob("*/") if isinstance((run := RunFolder(path)).status(), Live)]
+    live = live_in(runs)
     for run in live:
         run.stop("the rehearsal is over")
     given_up = time.monotonic() + _RUNS_END_WITHIN

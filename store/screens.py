@@ -9,6 +9,7 @@ from sqlalchemy import Connection, case, select
 
 from domain.run import LIVE, Role, RunFacts
 from store.database import insert_into
+from store.leases import load_lease
 from store.plain import plain_text
 from store.tables import runs, screens
 from store.tasks import load_run
@@ -16,11 +17,15 @@ from store.tasks import load_run
 
 @dataclass(frozen=True)
 class Seen:
-    """A run, and what was to be seen of it at `at`; None and empty where nothing was yet."""
+    """A run, and what was to be seen of it at `at`; None and empty where nothing was yet.
+
+    `lease_until` is how long the worker that looks after it may be silent, None where none does.
+    """
 
     run: RunFacts
     at: datetime | None = None
     text: str = ""
+    lease_until: datetime | None = None
 
 
 def put_screen(connection: Connection, run_id: str, text: str, at: datetime) -> None:
@@ -43,5 +48,6 @@ def last_seen(connection: Connection, task_id: str) -> Seen | None:
 def seen_of(connection: Connection, run_id: str) -> Seen:
     """What is to be seen of this run. Raises NotFound for one that never began."""
     row = connection.execute(select(screens.c.at, screens.c.text).where(screens.c.run_id == run_id)).one_or_none()
-    run = load_run(connection, run_id)
-    return Seen(run, row.at, row.text) if row else Seen(run)
+    run, lease = load_run(connection, run_id), load_lease(connection, run_id)
+    until = lease.lease_until if lease else None
+    return Seen(run, row.at, row.text, until) if row else Seen(run, lease_until=until)

@@ -19,7 +19,7 @@ def up(
 ) -> Exit:
     """Run everything on this machine, until Ctrl-C.
 
-    That is Temporal with its UI, a worker and the webhooks door. Processes that die are started again.
+    That is Temporal with its UI, a worker, the webhooks door and the relay. Processes that die are started again.
     GitHub's credentials come from WATCHBILL_GITHUB_* variables; with --stand-in no account is needed and
     nothing leaves this machine. A home that was begun with --stand-in keeps to it: without the option the
     same stand-in starts again.
@@ -77,7 +77,7 @@ def rehearse(
 
     It is taken through stand-ins to merged pull requests. Nothing leaves this machine, and no account is
     needed: the plan is published, confirmed and watched to its end, and its report is printed. What would
-    be merged by hand is merged by the rehearsal.
+    be merged by hand is merged by the rehearsal. A question ends it, unless --keep leaves time to answer.
 
     An agent's model is a stand-in as well: it has the agent run the script in a task's text with its own
     tools. The agent itself is the one that is installed here.

@@ -20,6 +20,8 @@ from starter.local.service import Service, Supervised, module
 from starter.local.signals import Signals
 from starter.local.telling import relay_stops_within, told_to, without_settings
 
+_STAND_IN_PORT = "stand-in-port"
+
 
 @dataclass(frozen=True)
 class GitHub:
@@ -187,7 +189,7 @@ class Local:
         stand_in = wanted.github if isinstance(wanted.github, StandIn) else None
         wishes = (wanted.temporal_port, wanted.ui_port, 0, wanted.webhooks_port, wanted.relay_port)
         port, ui_port, http_port, webhooks_port, relay_port, stand_in_port = ports.choose(
-            (*wishes, stand_in.port if stand_in else 0)
+            (*wishes, self._port_of(stand_in) if stand_in else 0)
         )
         webhooks = ports.url(webhooks_port)
         database = self._home / "temporal.db"
@@ -239,7 +241,15 @@ class Local:
                 raise outcome
         return parts
 
+    def _port_of(self, stand_in: StandIn) -> int:
+        """The port that the home's stand-in had before: links to its pull requests lead there."""
+        try:
+            return int((self._home / _STAND_IN_PORT).read_text())
+        except (OSError, ValueError):
+            return stand_in.port
+
     def _stand_in(self, stand_in: StandIn, port: int, webhooks: str) -> Service:
+        (self._home / _STAND_IN_PORT).write_text(str(port))
         command = (
             *stand_in.command,
             *("--folder", str(self._home / "rehearsal")),

@@ -416,7 +416,7 @@ async def test_a_check_has_the_network_that_its_plan_gives_it(
     assert graph.run(run.id).confinement == how
     reached = network == "open"
     assert end.tail.endswith("reached\n") is reached
-    assert (end.exit_code, end.reason) == ((0, "") if reached else (5, "it had no network"))
+    assert (end.exit_code, end.reason) == ((0, "") if reached else (5, "exit 5, without a network"))
 
 
 @needs_sandbox

@@ -33,39 +33,49 @@ def test_every_outcome_is_told_of_in_the_reference() -> None:
     assert set(re.findall("`([a-z_]+)`", told[1])) == known
 
 
+@pytest.fixture
+def lines(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the door has said of requests; each is told once its answer is."""
+    told: list[dict[str, Any]] = []
+
+    class Log:
+        def info(self, event: str, **about: Any) -> None:
+            assert event == "a request"
+            told.append(about)
+
+    monkeypatch.setattr("relay.app.log", Log())
+    return told
+
+
+def only(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    until(lambda: bool(lines))
+    (line,) = lines
+    lines.clear()
+    return line
+
+
 @pytest.mark.parametrize("path", ["/mcp", "/events"])
-def test_a_request_that_goes_well_has_its_line_too(relay: Relay, path: str, capsys: pytest.CaptureFixture) -> None:
+def test_a_request_that_goes_well_has_its_line_too(relay: Relay, path: str, lines: list[dict[str, Any]]) -> None:
     ask(relay, path, relay.token())
-    line = line_of(capsys)
-    for part in (f"path={path}", f"run={relay.run.id}", f"status={202 if path == '/events' else 200}"):
-        assert part in line
+    line = only(lines)
+    assert (line["path"], line["run"]) == (path, relay.run.id)
+    assert line["status"] == (202 if path == "/events" else 200)
 
 
-def test_a_request_that_is_refused_has_one_line_with_the_reason(relay: Relay, capsys: pytest.CaptureFixture) -> None:
+def test_a_request_that_is_refused_has_one_line_with_the_reason(relay: Relay, lines: list[dict[str, Any]]) -> None:
     relay.post("/events", json={"events": 7})
-    line = line_of(capsys)
-    assert f"run={relay.run.id}" in line
-    assert "status=400" in line
-    assert "events:" in line
+    line = only(lines)
+    assert (line["run"], line["status"]) == (relay.run.id, 400)
+    assert "events:" in line["why"]
     ask(relay, "/events", "no-capability")
-    line = line_of(capsys)
-    assert "run=None" in line
-    assert "status=401" in line
+    line = only(lines)
+    assert (line["run"], line["status"]) == (None, 401)
 
 
-def test_probes_have_no_line(relay: Relay, capsys: pytest.CaptureFixture) -> None:
+def test_probes_have_no_line(relay: Relay, lines: list[dict[str, Any]]) -> None:
     assert [relay.client.get(path).status_code for path in ("/healthz", "/readyz")] == [200, 200]
     ask(relay, "/events", relay.token())
-    assert "path=/events" in line_of(capsys)
-
-
-def line_of(capsys: pytest.CaptureFixture) -> str:
-    """The one line on requests, which is written once its answer is."""
-    said = ""
-    while "a request " not in said:
-        said += capsys.readouterr().out
-    (line,) = (line for line in said.splitlines() if "a request " in line)
-    return line
+    assert only(lines)["path"] == "/events"
 
 
 def test_a_fault_of_the_relays_and_a_store_that_is_away_are_not_counted_as_turned_away(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from starter.costs import with_units
-from store.costs import ModelCosts, Money, PlanCosts, RunCosts, TaskCosts
+from store.costs import ModelCosts, Money, PlanCosts, Request, RunCosts, TaskCosts
 
 
 def test_every_amount_is_told_with_its_unit_and_with_what_is_left_of_it() -> None:
-    model = ModelCosts("a-model", 3, 1, 70, {"input": 5, "output": 2})
+    model = ModelCosts("a-model", 3, 1, 70, {"input": 5, "output": 2}, (Request("req_1", 40),))
     run = RunCosts("p-1-author-1", Money(10, 70, 100), (model,))
     task = TaskCosts("p-1", 1, "One", Money(10, 70, 100), (run,))
     told = with_units(PlanCosts("p", Money(10, 70), "2026-03-01", "UTC", Money(0, 80, 50), (task,)))
@@ -35,6 +35,7 @@ def test_every_amount_is_told_with_its_unit_and_with_what_is_left_of_it() -> Non
                                 "unmeasured": 1,
                                 "spent_nano_usd": 70,
                                 "tokens": {"input": 5, "output": 2},
+                                "requests": [{"id": "req_1", "spent_nano_usd": 40}],
                             }
                         ],
                     }
