@@ -92,6 +92,9 @@ def test_a_question_ends_the_rehearsal_with_a_report_of_it(watchbill, write, sho
 @pytest.mark.usefixtures("stays_clean")
 def test_what_cannot_be_rehearsed_is_one_sentence_and_starts_nothing(watchbill, write, shop):
     path = write("plan.md", plan("faster"))
+    done = watchbill("rehearse", path, "--repository", shop, "--runtime", "codex", PATH="/usr/bin:/bin")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (Exit.NOT_FOUND, "", 1)
+    assert "faster is done by codex, which is not on the PATH; install it: npm install --global" in done.stderr
     done = watchbill("rehearse", path, "--repository", shop / "nowhere")
     assert (done.returncode, done.stderr.count("\n")) == (Exit.NOT_FOUND, 1)
     assert "nowhere is no directory" in done.stderr

@@ -23,7 +23,7 @@ from runtimes.folder import RunFolder
 from runtimes.port import Launch
 from runtimes.terminal import Terminal
 from starter.exits import Exit
-from starter.screens import Frame, Here, follow
+from starter.screens import Frame, Here, _head, follow
 from starter.settings import load
 from store import runs
 from store.database import Store, open_store
@@ -195,6 +195,22 @@ def test_a_store_that_is_away_is_told_once_and_waited_for(graph, tmp_path):
     assert [frame.text if isinstance(frame, Frame) else str(frame) for frame in told] == [
         "one", "the store is away", "two",
     ]  # fmt: skip
+
+
+def test_a_run_that_no_worker_looks_after_is_not_said_to_be_at_work(graph, tmp_path):
+    now = datetime.now(UTC)
+    at_work = Seen(graph.run, now, "one", now + timedelta(minutes=1))
+    deserted = Seen(graph.run, now, "one", now - timedelta(seconds=1))
+    graph.end(RunState.FINISHED)
+    with graph.store.read() as connection:
+        ended = Seen(runs.load_run(connection, graph.run.id), now, "one")
+    answers = [at_work, at_work, deserted, deserted, ended]
+    here = Here(load({"WATCHBILL_HOME": str(tmp_path / "elsewhere")}), graph.run)
+    frames = list(follow(lambda: answers.pop(0), here, lambda _: None))
+    assert [(frame.run.state, frame.deserted) for frame in frames] == [
+        ("starting", False), ("starting", True), ("finished", False),
+    ]  # fmt: skip
+    assert "starting when last heard of; no worker looks after it. `watchbill up`" in _head(frames[1])
 
 
 def test_watching_a_run_elsewhere_loads_no_temporal_and_no_agents(watchbill, graph):
