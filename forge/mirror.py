@@ -32,6 +32,9 @@ from forge.remote import Remote
 
 T = TypeVar("T")
 
+MANY_LOOSE = 64
+"""Tasks whose preserved refs may be files of their own: git opens every one of them whenever it fetches or pushes."""
+
 
 class Mirror:
     """The bare repository of one repository of the forge; see the module for how it is kept.
@@ -105,7 +108,9 @@ class Mirror:
             at=at,
             refuse=refuse,
         )
-        return self._together(work)
+        done = self._together(work)
+        self._pack_refs()
+        return done
 
     def has(self, sha: str) -> bool:
         """Whether this commit is here."""
@@ -122,7 +127,7 @@ class Mirror:
 
     def is_left_by(self, task_id: str, sha: str) -> bool:
         """Whether this commit was made of what some run of the task left."""
-        return self._together(lambda lock: sha in refs(self.path, lock, f"refs/watchbill/{task_id}/").values())
+        return self._together(lambda lock: sha in refs(self.path, lock, f"{_PRESERVED}/{task_id}/").values())
 
     def discard(self, directory: Path, *, task_id: str, run_id: str) -> str:
         """Delete a workspace whose last run is preserved; NotFound when it is not, and all stays.
@@ -193,6 +198,15 @@ class Mirror:
             with suppress(OSError):
                 fresh.rename(self.path)
 
+    def _pack_refs(self) -> None:
+        """Put refs into one file once they are many. What moves them meanwhile is safe from it, and it from that."""
+        try:
+            loose = sum(1 for _ in (self.path / _PRESERVED).iterdir())
+        except FileNotFoundError:
+            return
+        if loose >= MANY_LOOSE:
+            self._together(lambda lock: run(self.path, "pack-refs", "--all", held=(lock,)))
+
     def _clear_locks(self) -> None:
         for leftover in chain(self.path.glob("*.lock"), (self.path / "refs").rglob("*.lock")):
             leftover.unlink(missing_ok=True)
@@ -202,5 +216,8 @@ _PARTS = ("config", "objects", "refs")
 _INIT = ("init", "--quiet", "--bare", "--template=", "--initial-branch=main")
 
 
+_PRESERVED = "refs/watchbill"
+
+
 def _preserved(task_id: str, run_id: str) -> str:
-    return f"refs/watchbill/{task_id}/{run_id}"
+    return f"{_PRESERVED}/{task_id}/{run_id}"

@@ -122,10 +122,15 @@ class Bare:
     def related(self, one: str, other: str) -> bool:
         return self._try("merge-base", one, other).returncode == 0
 
-    def pulls_within(self, commit: str) -> set[int]:
-        """The numbers of the pull requests whose head this commit contains."""
-        out = self._run("for-each-ref", f"--merged={commit}", "--format=%(refname)", "refs/pull/*/head")
+    def pulls_within(self, commit: str, numbers: Iterable[int]) -> set[int]:
+        """Of these pull requests, those whose head this commit contains."""
+        heads = [f"refs/pull/{number}/head" for number in numbers]
+        out = self._run("for-each-ref", f"--merged={commit}", "--format=%(refname)", *heads) if heads else ""
         return {int(line.split("/")[2]) for line in out.splitlines()}
+
+    def pack_refs(self) -> None:
+        """Put all refs into one file: as files of their own, git opens each whenever somebody fetches or pushes."""
+        self._run("pack-refs", "--all")
 
     def commits(self, base: str, head: str, limit: int | None = None) -> list[Commit]:
         """The commits in head and not in base, oldest first; only the last `limit` where that is given.

@@ -18,6 +18,9 @@ from rehearsal.repositories import bare, branch_sha, by_id, in_network
 from rehearsal.shapes import Shape
 from rehearsal.state import Row, State, now
 
+PACKED_EVERY = 50
+"""Pull requests after which the refs of a repository are packed."""
+
 _SELECT = "SELECT issue.*, pull.* FROM pull JOIN issue ON issue.id = pull.issue"
 
 
@@ -122,6 +125,8 @@ def create(
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
         issue, source["id"], branch, head_sha, base, base_sha, draft,
     )  # fmt: skip
+    if number % PACKED_EVERY == 0:
+        bare(state, repository).pack_refs()
     pull = read(state, repository, number)
     tell(state, pull, "opened", author)
     return pull

@@ -58,7 +58,7 @@ def _head_moved(state: State, pull: Row, before: str, after: str, actor: str) ->
 
 
 def _base_moved(state: State, into: list[Row], git: Bare, after: str, actor: str) -> None:
-    contained = git.pulls_within(after) if after != ZERO else set()
+    contained = git.pulls_within(after, [pull["number"] for pull in into]) if after != ZERO else set()
     for pull in into:
         if after == ZERO:
             pulls.close(state, pull, actor)

@@ -53,13 +53,13 @@ def test_an_agent_takes_a_task_to_a_merged_pull_request(rig: Rig, cli: str) -> N
     assert [(task.state, task.proof) for task in rig.until_completed(slug).tasks] == [("merged", "proven")]
     assert rig.file(f"{slug}.txt") == "written by an agent\n"
     assert len(rig.pulls(slug)) == 1
-    ((state, outcome, session, run),) = runs(rig, slug)
-    assert (state, outcome) == ("finished", "done")
-    assert session
-    said = rig.rows("SELECT kind, refused FROM words WHERE run_id = :run", run=run)
+    (run,) = runs(rig, slug)
+    assert (run.state, run.outcome) == ("finished", "done")
+    assert run.session
+    said = rig.rows("SELECT kind, refused FROM words WHERE run_id = :run", run=run.id)
     assert ("result", "") in [tuple(word) for word in said]
     seen = json.loads(rig.command("watch", f"{slug}#1", "--screen", "--json").out)
-    assert (seen["run_id"], seen["state"]) == (run, "finished")
+    assert (seen["run_id"], seen["state"]) == (run.id, "finished")
     assert f"echo written by an agent > {slug}.txt" in seen["screen"]
     assert seen["screen"].rstrip().endswith("-- ended")
     assert "## What the agent says of its work" in rig.pulls(slug)[0]["body"]

@@ -95,10 +95,12 @@ class Desk:
     workspace: Path
     base_sha: str
 
-    def collect(self, run: str = "run-1", *, start: str = "", base_sha: str = "", message: str = "Work") -> Work:
+    def collect(
+        self, run: str = "run-1", *, task: str = TASK, start: str = "", base_sha: str = "", message: str = "Work"
+    ) -> Work:
         return self.mirror.collect(
             self.workspace,
-            task_id=TASK,
+            task_id=task,
             run_id=run,
             start=start or self.base_sha,
             base_sha=base_sha or self.base_sha,

@@ -135,6 +135,17 @@ def test_the_lock_of_a_preserved_ref_does_not_stop_collecting(desk: Desk) -> Non
     assert desk.collect().head_sha == desk.mirror.preserved(TASK, "run-1")
 
 
+def test_many_preserved_refs_are_packed_and_all_are_still_there(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forge.mirror.MANY_LOOSE", 3)
+    kept = {}
+    for number in range(4):
+        (desk.workspace / "work").write_text(f"{number}")
+        kept[number] = desk.collect(task=f"plan-0123abcd-{number}").head_sha
+    assert [path.name for path in (desk.mirror.path / "refs/watchbill").iterdir()] == ["plan-0123abcd-3"]
+    for number, sha in kept.items():
+        assert desk.mirror.preserved(f"plan-0123abcd-{number}", "run-1") == sha
+
+
 def test_a_lock_lives_as_long_as_the_git_of_a_killed_worker(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     with held(lock) as descriptor:
