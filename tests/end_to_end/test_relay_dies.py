@@ -56,5 +56,5 @@ def test_an_agent_goes_on_when_the_relay_is_killed_in_its_call_and_that_call_cou
     store.close()
     rig.until(lambda: calls(rig, slug)[0].state == "expired", "the sweep has seen it")
     money = rig.command("costs", slug, "--json").json["money"]
-    assert (money["held"], money["spent"]) == (0, sum(call.settled for call in calls(rig, slug)))
+    assert (money["held_nano_usd"], money["spent_nano_usd"]) == (0, sum(call.settled for call in calls(rig, slug)))
     assert calls(rig, slug)[0].settled == first.held
