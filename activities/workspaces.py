@@ -140,13 +140,13 @@ class Workspaces:
         """Put exactly this commit on the task's branch, unless a newer epoch or somebody else's commit is there.
 
         A repeat finds the branch at the commit already; a response that was lost is not pushed twice. A crash
-        before the task's row says so leaves a commit there that a run of this task left: it is ours all the same.
+        before the task's row says so leaves a commit there that a run of this task made: it is ours all the same.
         """
         task = await asyncio.to_thread(self._current, order)
         mirror = Mirror(self.home, task.repository)
         async with self._remote(task) as (url, auth):
             push = await in_thread(mirror.push, url, auth, branch_of(task.id), order.sha, task.pushed_sha)
-            if push.kind is PushKind.MOVED and await in_thread(mirror.is_left_by, task.id, push.sha):
+            if push.kind is PushKind.MOVED and await asyncio.to_thread(self._is_made_by_us, task, push.sha):
                 push = await in_thread(mirror.push, url, auth, branch_of(task.id), order.sha, push.sha)
             return push
 
@@ -250,6 +250,10 @@ class Workspaces:
         if task.epoch != order.epoch or task.state is not order.state:
             raise Superseded(f"task {task.id} has moved on; {order.sha[:12]} is not pushed")
         return task
+
+    def _is_made_by_us(self, task: TaskFacts, sha: str) -> bool:
+        with self.store.read() as connection:
+            return tasks.is_made_by_a_run(connection, task.id, sha)
 
     def _record_collected(self, run: RunFacts, prepared: Prepared, work: Work) -> None:
         key = f"collected:{run.id}"

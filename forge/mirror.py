@@ -125,10 +125,6 @@ class Mirror:
         ref = _preserved(task_id, run_id)
         return self._together(lambda lock: refs(self.path, lock, ref).get(ref))
 
-    def is_left_by(self, task_id: str, sha: str) -> bool:
-        """Whether this commit was made of what some run of the task left."""
-        return self._together(lambda lock: sha in refs(self.path, lock, f"{_PRESERVED}/{task_id}/").values())
-
     def discard(self, directory: Path, *, task_id: str, run_id: str) -> str:
         """Delete a workspace whose last run is preserved; NotFound when it is not, and all stays.
 

@@ -125,3 +125,9 @@ def _open_question(row: RowMapping) -> Question | None:
 def _run(row: RowMapping) -> RunFacts:
     values: dict[str, Any] = {**row, "role": Role(row["role"]), "state": RunState(row["state"])}
     return RunFacts(**{name: values[name] for name in RunFacts.__dataclass_fields__})
+
+
+def is_made_by_a_run(connection: Connection, task_id: str, sha: str) -> bool:
+    """Whether this commit was made of what a run of the task did; one that it began at and left as it was is not."""
+    query = select(runs.c.id).where(runs.c.task_id == task_id, runs.c.head_sha == sha, runs.c.start_sha != sha)
+    return bool(sha) and connection.scalar(query.limit(1)) is not None

@@ -200,6 +200,17 @@ async def test_what_was_pushed_just_before_a_crash_is_ours_and_is_pushed_over(
     assert remote.head(branch_of(graph.task)) == work.head_sha
 
 
+async def test_a_persons_commit_stays_theirs_although_a_run_began_at_it_and_left_it_as_it_was(
+    graph: Graph, workspaces: Workspaces, remote: Remote
+) -> None:
+    theirs = remote.commit(branch_of(graph.task), {"src/theirs.py": "x\n"})
+    _, nothing = await worked(graph, workspaces, {}, end="crash")
+    assert nothing.head_sha == theirs
+    _, work = await worked(graph, workspaces, {"src/new.py": "done\n"})
+    push = await graph.call(workspaces.push_branch, publishing(graph, work))
+    assert (push.kind, push.sha) == (PushKind.MOVED, theirs)
+
+
 async def test_an_order_of_an_earlier_epoch_pushes_nothing(
     graph: Graph, workspaces: Workspaces, remote: Remote
 ) -> None:
