@@ -28,12 +28,12 @@ from domain.rules import Policy
 from domain.run import Collected, Role, RunEvent, RunFacts
 from domain.scope import outside
 from domain.task import TaskFacts
+from forge.aside import remove
 from forge.collect import Work
 from forge.git import Auth
 from forge.mirror import Mirror
 from forge.port import Forge
 from forge.text import message
-from forge.workspace import remove
 from runtimes.folder import Live, RunFolder
 from runtimes.port import PRIVATE
 from store import moves, tasks

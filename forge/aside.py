@@ -1,8 +1,8 @@
 """Directories that come and go as a whole.
 
-What is built, and what is deleted, stands in a locked directory beside its place, and is moved in or out in
-one step. So nobody ever meets half of it, and what a killed process left is told from what a living one is
-doing by its lock.
+What is built, and what is deleted, stands locked beside its place, and is moved in or out in one step. So
+nobody ever meets half of it, and what a killed process left is told from what a living one is doing by its
+lock.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import glob
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -19,24 +19,53 @@ from forge.lock import abandoned, held
 
 @contextmanager
 def beside(directory: Path) -> Iterator[tuple[Path, int]]:
-    """A locked directory beside this one, gone afterwards, as is what dead processes left there."""
-    parent = directory.parent
-    parent.mkdir(parents=True, exist_ok=True)
-    aside = parent / f".{directory.name}.{uuid.uuid4().hex}"
-    with ExitStack() as stack:
-        # Under the parent's lock, so that nobody takes a directory for abandoned before it is locked.
-        with held(parent):
-            for leftover in parent.glob(f".{glob.escape(directory.name)}.*"):
-                if abandoned(leftover):
-                    with suppress(OSError):
-                        delete(leftover)
-            aside.mkdir(mode=0o700)
-            lock = stack.enter_context(held(aside))
+    """A new directory beside this one, locked: to be moved into its place once it is whole, and gone otherwise."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(directory, lambda aside: aside.mkdir(mode=0o700)) as (aside, lock):
         try:
             yield aside, lock
         finally:
             with suppress(OSError):
                 delete(aside)
+
+
+def remove(directory: Path) -> str:
+    """Delete whatever stands there; answers what could not be deleted and why, or nothing when all is gone."""
+    if directory.is_symlink() or not directory.is_dir():
+        directory.unlink(missing_ok=True)
+        return ""
+    with suppress(OSError):
+        directory.rmdir()
+        return ""
+    with ExitStack() as stack:
+        try:
+            directory.chmod(_OPEN)
+            aside, _ = stack.enter_context(_locked(directory, directory.rename))
+        except OSError as error:
+            return f"{directory} could not be moved away ({error.strerror}); delete it by hand"
+        try:
+            delete(aside)
+        except OSError as error:
+            return f"{aside} could not be deleted ({error.strerror}); delete it by hand"
+    return ""
+
+
+@contextmanager
+def _locked(directory: Path, place: Callable[[Path], object]) -> Iterator[tuple[Path, int]]:
+    """Have something placed at a name beside this directory, and locked; what dead processes left there goes.
+
+    Under the parent's lock, so that nobody takes it for abandoned before it is locked.
+    """
+    aside = directory.parent / f".{directory.name}.{uuid.uuid4().hex}"
+    with ExitStack() as stack:
+        with held(directory.parent):
+            for leftover in directory.parent.glob(f".{glob.escape(directory.name)}.*"):
+                if abandoned(leftover):
+                    with suppress(OSError):
+                        delete(leftover)
+            place(aside)
+            lock = stack.enter_context(held(aside))
+        yield aside, lock
 
 
 def delete(directory: Path) -> None:

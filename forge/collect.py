@@ -76,9 +76,9 @@ def collect(
         look = {"GIT_WORK_TREE": str(workspace), "GIT_INDEX_FILE": str(Path(scratch, "index"))}
         git = partial(run, mirror, held=(lock,), env=look)
         git("read-tree", start)
-        faults, readable = _survey(git, workspace)
-        if readable:
-            faults += _stage(git, workspace)
+        faults, large = _survey(git, workspace)
+        if large is not None:
+            faults += _stage(git, workspace, large)
         tree = git("write-tree").decode().strip()
     git = partial(run, mirror, held=(lock,))
     start_tree, base_tree = git("rev-parse", f"{start}^{{tree}}", f"{base_sha}^{{tree}}").decode().split()
@@ -89,11 +89,11 @@ def collect(
     return Work(head, tree, tuple(change.path for change in changes), tuple(faults[:_MAX_FAULTS]))
 
 
-def _stage(git: Git, workspace: Path) -> list[str]:
+def _stage(git: Git, workspace: Path, large: dict[bytes, int]) -> list[str]:
     """Bring the index to what the files are; answers what could not be brought in."""
-    gone: list[bytes] = []
+    unfit: list[bytes] = []
     kept: list[tuple[bytes, int]] = []
-    faults = _set_large_aside(git, workspace)
+    faults = _set_large_aside(git, large)
     for path, gitlink in _differing(git):
         if path.endswith(b"/"):
             faults.append(f"{_text(path)} holds a git repository of its own; its files were not collected")
@@ -101,7 +101,7 @@ def _stage(git: Git, workspace: Path) -> list[str]:
         try:
             there = _lstat(workspace, path)
         except (FileNotFoundError, NotADirectoryError):
-            gone.append(path)
+            kept.append((path, 0))
         except OSError as error:
             faults.append(f"{_text(path)} cannot be read: {error.strerror}")
         else:
@@ -110,9 +110,9 @@ def _stage(git: Git, workspace: Path) -> list[str]:
             if taken:
                 kept.append((path, there.st_size if stat.S_ISREG(mode) else 0))
             else:
-                gone.append(path)
-    if gone:
-        git("update-index", "-z", "--force-remove", "--stdin", input=_lines(gone))
+                unfit.append(path)
+    if unfit:
+        git("update-index", "-z", "--force-remove", "--stdin", input=_lines(unfit))
     paths, refused = _within_bounds(sorted(kept))
     return faults + refused + _add(git, paths)
 
@@ -133,22 +133,17 @@ def _within_bounds(kept: list[tuple[bytes, int]]) -> tuple[list[bytes], list[str
     return paths, faults
 
 
-def _set_large_aside(git: Git, workspace: Path) -> list[str]:
+def _set_large_aside(git: Git, large: dict[bytes, int]) -> list[str]:
     """Have the files of the start that are too large now passed by; they stay as they were.
 
     Otherwise git would read them to see whether they differ.
     """
-    large: list[bytes] = []
-    faults: list[str] = []
-    for path in git("ls-files", "-z").split(b"\0")[:-1]:
-        with suppress(OSError):
-            there = _lstat(workspace, path)
-            if stat.S_ISREG(there.st_mode) and there.st_size > MAX_TAKEN_BYTES:
-                large.append(path)
-                faults.append(_too_large(path, there.st_size))
-    if large:
-        git("update-index", "-z", "--skip-worktree", "--stdin", input=_lines(large))
-    return faults
+    if not large:
+        return []
+    known = [path for path in git("ls-files", "-z").split(b"\0")[:-1] if path in large]
+    if known:
+        git("update-index", "-z", "--skip-worktree", "--stdin", input=_lines(known))
+    return [_too_large(path, large[path]) for path in known]
 
 
 def _too_large(path: bytes, size: int) -> str:
@@ -178,11 +173,11 @@ def _differing(git: Git) -> set[tuple[bytes, bool]]:
 
 
 def _add(git: Git, paths: list[bytes]) -> list[str]:
-    """Take these files in, halving the list until those that git will not take stand alone."""
+    """Take these paths in as they are, or out where they are gone, halving until those that git refuses stand alone."""
     if not paths:
         return []
     try:
-        git("update-index", "-z", "--add", "--replace", "--stdin", input=_lines(paths))
+        git("update-index", "-z", "--add", "--remove", "--replace", "--stdin", input=_lines(paths))
     except Unavailable:
         raise
     except WatchbillError as error:
@@ -196,53 +191,57 @@ def _add(git: Git, paths: list[bytes]) -> list[str]:
     return []
 
 
-def _survey(git: Git, workspace: Path) -> tuple[list[str], bool]:
-    """Directories that cannot be looked into, except ignored ones: git passes them by without a word.
+def _survey(git: Git, workspace: Path) -> tuple[list[str], dict[bytes, int] | None]:
+    """Faults for directories that cannot be looked into, and the bytes of each file that is too large.
 
-    A pipe in the place of a .gitignore or .gitattributes is deleted: git would wait on it for ever. One that is
-    too large would be read whole, so where there is one git may not look at the files at all.
+    Ignored directories are no fault: git passes them by without a word. A pipe in the place of a .gitignore or
+    .gitattributes is deleted: git would wait on it for ever. One that is too large would be read whole, so where
+    there is one git may not look at the files at all, and the answer has None.
     """
     closed: list[bytes] = []
     rules: list[str] = []
+    large: dict[bytes, int] = {}
     root = os.fsencode(workspace)
-    for folder, files in _folders(root, closed):
-        for name in {b".gitignore", b".gitattributes"}.intersection(files):
-            path = folder + b"/" + name
+    for path, there in _files(root, closed):
+        shown = path.removeprefix(root + b"/")
+        is_rule = path.endswith((b"/.gitignore", b"/.gitattributes"))
+        if is_rule and stat.S_ISFIFO(there.st_mode):
             with suppress(OSError):
-                there = os.lstat(path)
-                if stat.S_ISFIFO(there.st_mode):
-                    Path(os.fsdecode(path)).unlink()
-                elif stat.S_ISREG(there.st_mode) and there.st_size > MAX_RULES_BYTES:
-                    rules.append(f"{_text(path.removeprefix(root + b'/'))} has {there.st_size >> 20} MiB")
+                Path(os.fsdecode(path)).unlink()
+        elif not stat.S_ISREG(there.st_mode):
+            continue
+        elif is_rule and there.st_size > MAX_RULES_BYTES:
+            rules.append(f"{_text(shown)} has {there.st_size >> 20} MiB")
+        elif there.st_size > MAX_TAKEN_BYTES:
+            large[shown] = there.st_size
     if rules:
-        return [f"{rule}, which are no rules for git; nothing was collected" for rule in rules], False
+        return [f"{rule}, which are no rules for git; nothing was collected" for rule in rules], None
     if not closed:
-        return [], True
+        return [], large
     # With a dot before it, no name is taken for one of git's patterns.
     paths = [b"." + path.removeprefix(root) for path in closed]
     ignored = git("check-ignore", "-z", "--stdin", input=_lines(paths), accept=(0, 1)).split(b"\0")
-    return [f"the directory {_text(path[2:])} cannot be read" for path in paths if path not in ignored], True
+    return [f"the directory {_text(path[2:])} cannot be read" for path in paths if path not in ignored], large
 
 
-def _folders(root: bytes, closed: list[bytes]) -> Iterator[tuple[bytes, list[bytes]]]:
-    """Every folder with the names of its files, however deep; those that cannot be looked into go to `closed`.
+def _files(root: bytes, closed: list[bytes]) -> Iterator[tuple[bytes, os.stat_result]]:
+    """Every file and what it is, however deep; the folders that cannot be looked into go to `closed`.
 
     os.walk calls itself for each level, and an agent can make more of them than Python has room for.
     """
     pending = [root]
     while pending:
         folder = pending.pop()
-        files = []
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         pending.append(entry.path)
-                    else:
-                        files.append(entry.name)
+                        continue
+                    with suppress(FileNotFoundError):
+                        yield entry.path, entry.stat(follow_symlinks=False)
         except OSError:
             closed.append(folder)
-        yield folder, files
 
 
 def _commit(git: Git, tree: str, parent: str, message: str, at: datetime) -> str:

@@ -44,6 +44,8 @@ _CONFIG = {
     # What we preserve must outlive a power cut as well, since the store will rely on it.
     "core.fsync": "committed,loose-object",
     "core.fsyncMethod": "batch",
+    # What is fetched stays the pack that it came as (Mirror._tidy).
+    "fetch.unpackLimit": "1",
     # A ref that another process of ours is writing is worth a short wait.
     "core.filesRefLockTimeout": "500",
     # The token is for the host it was made for, wherever that host would send us.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 
@@ -26,20 +26,24 @@ def held(path: Path, *, exclusive: bool = True) -> Iterator[int]:
         os.close(descriptor)
 
 
+@contextmanager
+def if_free(path: Path) -> Iterator[int | None]:
+    """Hold the lock on what is there, alone, unless anybody holds it; yields the descriptor, or None."""
+    with ExitStack() as stack:
+        lock = None
+        # Nothing is made here: who held it may have deleted it a moment ago.
+        with suppress(FileNotFoundError, BlockingIOError):
+            descriptor = os.open(path, os.O_RDONLY)
+            stack.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock = descriptor
+        yield lock
+
+
 def abandoned(path: Path) -> bool:
     """Whether something is there on which nobody holds the lock."""
-    try:
-        # Nothing is made here: who held it may have deleted it a moment ago.
-        descriptor = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True
+    with if_free(path) as lock:
+        return lock is not None
 
 
 def _open(path: Path) -> int:

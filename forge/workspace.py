@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from forge.aside import beside, delete
+from forge.aside import beside
 from forge.git import refs, run
 
 _CONFIG = """\
@@ -35,33 +35,14 @@ def build(directory: Path, mirror: Path, lock: int, *, head: str, branches: Mapp
     """
     if _occupied(directory):
         return
-    with beside(directory) as (aside, aside_lock):
-        clone = aside / "new"
-        _clone(clone, mirror, (lock, aside_lock), head=head, branches=branches, start=start)
+    with beside(directory) as (clone, being_built):
+        _clone(clone, mirror, (lock, being_built), head=head, branches=branches, start=start)
         try:
             clone.rename(directory)
         except OSError:
             # Another attempt was first, and its workspace may be in use by now.
             if not _occupied(directory):
                 raise
-
-
-def remove(directory: Path) -> str:
-    """Delete a directory; answers what could not be deleted and why, or nothing when all is gone."""
-    if directory.is_symlink() or not directory.is_dir():
-        directory.unlink(missing_ok=True)
-        return ""
-    with beside(directory) as (aside, _):
-        try:
-            directory.chmod(0o700)
-            directory.rename(aside / "old")
-        except OSError as error:
-            return f"{directory} could not be moved away ({error.strerror}); delete it by hand"
-        try:
-            delete(aside / "old")
-        except OSError as error:
-            return f"{aside} could not be deleted ({error.strerror}); delete it by hand"
-    return ""
 
 
 def _occupied(directory: Path) -> bool:
@@ -77,18 +58,20 @@ def _clone(
 ) -> None:
     """Two git processes, and one more where there are tags: every run waits for this, and `git clone` takes six."""
     git_dir = clone / ".git"
-    for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags"):
+    for folder in ("objects/pack", "refs"):
         (git_dir / folder).mkdir(parents=True)
     (git_dir / "config").write_text(_CONFIG)
     tags = refs(mirror, held[0], f"--merged={start}", "refs/tags") if _has_tags(mirror) else {}
     own = {**tags, **branches}
     wanted = "".join(f"{sha}\n" for sha in {start, *own.values()}).encode()
-    pack = ("pack-objects", "--quiet", "--revs", "--delta-base-offset", str(git_dir / "objects/pack/pack"))
-    run(mirror, *pack, input=wanted, held=held, config=_NO_FSYNC)
+    # The deltas that the mirror has are taken over; to look for more costs longer than a clone of a run lives.
+    pack = ("pack-objects", "--quiet", "--revs", "--delta-base-offset", "--window=0")
+    run(mirror, *pack, str(git_dir / "objects/pack/pack"), input=wanted, held=held, config=_NO_FSYNC)
     listed = "".join(f"{own[name]} {name}\n" for name in sorted(own))
     (git_dir / "packed-refs").write_text(listed, "utf-8", "surrogateescape")
     (git_dir / "HEAD").write_text(f"{head}\n")
-    run(git_dir, "reset", "--quiet", "--hard", env={"GIT_WORK_TREE": str(clone)}, held=held, config=_NO_FSYNC)
+    look = {"GIT_WORK_TREE": str(clone)}
+    run(git_dir, "read-tree", "-u", "--reset", start, env=look, held=held, config=_NO_FSYNC)
 
 
 def _has_tags(mirror: Path) -> bool:

@@ -128,9 +128,10 @@ class Bare:
         out = self._run("for-each-ref", f"--merged={commit}", "--format=%(refname)", *heads) if heads else ""
         return {int(line.split("/")[2]) for line in out.splitlines()}
 
-    def pack_refs(self) -> None:
-        """Put all refs into one file: as files of their own, git opens each whenever somebody fetches or pushes."""
+    def pack(self) -> None:
+        """Put refs and objects together: as files of their own, git opens each when somebody fetches or pushes."""
         self._run("pack-refs", "--all")
+        self._run("repack", "-d", "--quiet", "--geometric=2")
 
     def commits(self, base: str, head: str, limit: int | None = None) -> list[Commit]:
         """The commits in head and not in base, oldest first; only the last `limit` where that is given.

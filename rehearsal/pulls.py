@@ -18,8 +18,8 @@ from rehearsal.repositories import bare, branch_sha, by_id, in_network
 from rehearsal.shapes import Shape
 from rehearsal.state import Row, State, now
 
-PACKED_EVERY = 50
-"""Pull requests after which the refs of a repository are packed."""
+PACKED_EVERY = 25
+"""Pull requests after which what a repository holds is packed."""
 
 _SELECT = "SELECT issue.*, pull.* FROM pull JOIN issue ON issue.id = pull.issue"
 
@@ -126,7 +126,7 @@ def create(
         issue, source["id"], branch, head_sha, base, base_sha, draft,
     )  # fmt: skip
     if number % PACKED_EVERY == 0:
-        bare(state, repository).pack_refs()
+        bare(state, repository).pack()
     pull = read(state, repository, number)
     tell(state, pull, "opened", author)
     return pull

@@ -169,12 +169,17 @@ async def installed(folder: Path) -> AsyncIterator[Installed]:
 
 
 def document(name: str, boxes: int) -> str:
-    """A plan whose boxes are instant scripts, each in a file of its own, with one instant check."""
+    """A plan whose boxes are instant scripts, each in a file of its own, with one instant check.
+
+    A script removes the files of those before it: otherwise every workspace would be larger than the last, and a
+    plan would be the slower the more were measured before it.
+    """
     front = ("---", f"title: {name}", f"slug: {name}", f"repository: {REPOSITORY}", "base: main")
     settings = ("runtime: shell", f"concurrency: {boxes}", 'checks: ["true"]', "merge: when-proven", "---")
     lines = [*front, *settings, "", "## Tasks", ""]
     for box in range(1, boxes + 1):
-        lines += [f"- [ ] Write file {box}", "", "  ```sh", f"  echo written > {name}-{box}.txt", "  ```", ""]
+        script = ("rm -f ./*.txt", f"echo {name}, box {box} > {name}-{box}.txt")
+        lines += [f"- [ ] Write file {box}", "", "  ```sh", *(f"  {line}" for line in script), "  ```", ""]
     return "\n".join(lines)
 
 

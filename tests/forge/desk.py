@@ -131,7 +131,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
 from forge.mirror import Mirror
-from forge.workspace import remove
+from forge.aside import remove
 folder = Path({str(self.folder)!r})
 if os.getuid() == 0:
     os.setgroups([])

@@ -146,6 +146,32 @@ def test_many_preserved_refs_are_packed_and_all_are_still_there(desk: Desk, monk
         assert desk.mirror.preserved(f"plan-0123abcd-{number}", "run-1") == sha
 
 
+def packs_of(mirror: Mirror) -> list[Path]:
+    return list(mirror.path.glob("objects/pack/*.pack"))
+
+
+def test_many_fetches_are_put_into_few_packs_and_nothing_is_lost(
+    mirror: Mirror, remote: Remote, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forge.mirror.MANY_PACKS", 4)
+    for number in range(6):
+        remote.commit("main", {"a": f"{number}"})
+        last = mirror.fetch(remote.url, None, "main")["main"]
+        assert last is not None
+    (desk.workspace / "work").write_text("done")
+    before = set(packs_of(mirror))
+    assert len(before) >= 6
+    with held(mirror.path / "in-use", exclusive=False):
+        desk.collect(task="plan-0123abcd-1")
+        assert before <= set(packs_of(mirror)), "packs were moved while another is at work"
+    work = desk.collect(task="plan-0123abcd-2")
+    assert len(packs_of(mirror)) < 4
+    assert not list(mirror.path.glob("objects/??/*"))
+    assert mirror.has(last)
+    assert mirror.has(work.head_sha)
+    assert mirror.contains(last, remote.head("main"))
+
+
 def test_a_lock_lives_as_long_as_the_git_of_a_killed_worker(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     with held(lock) as descriptor:
