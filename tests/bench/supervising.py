@@ -19,7 +19,7 @@ from domain.rules import Policy
 from runtimes import hooks
 from runtimes.confiner import Confiner
 from runtimes.folder import Ended, RunFolder
-from runtimes.hooks import POLICY_FILE, compile_policy
+from runtimes.hooks import POLICY_FILE, TOLD, compile_policy
 from runtimes.port import Job, Launch
 from runtimes.sandbox import find_sandbox
 from runtimes.shell import private_environment
@@ -49,6 +49,8 @@ def hook(folder: Path, rounds: int) -> Figure:
     """The policy hook that is asked before a shell command, against an interpreter that does nothing."""
     policy = Policy(commands=("git push*",))
     job = Job("bench-1", "bench", "", "", folder, folder / "hooked", 60, brief="Do it.", policy=policy)
+    # As whoever starts a run does: an agent's hook makes no folder.
+    (job.folder / TOLD).mkdir(parents=True)
     for path, text in compile_policy(job, "claude").files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
