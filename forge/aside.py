@@ -10,7 +10,7 @@ from __future__ import annotations
 import glob
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from forge.lock import abandoned, held
 def beside(directory: Path) -> Iterator[tuple[Path, int]]:
     """A new directory beside this one, locked: to be moved into its place once it is whole, and gone otherwise."""
     directory.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(directory, lambda aside: aside.mkdir(mode=0o700)) as (aside, lock):
+    with _locked(directory) as (aside, lock):
         try:
             yield aside, lock
         finally:
@@ -40,7 +40,9 @@ def remove(directory: Path) -> str:
     with ExitStack() as stack:
         try:
             directory.chmod(_OPEN)
-            aside, _ = stack.enter_context(_locked(directory, directory.rename))
+            # Into a directory of ours: who still has this one open could hold its lock, or close it to us.
+            aside, _ = stack.enter_context(_locked(directory))
+            directory.rename(aside / "old")
         except OSError as error:
             return f"{directory} could not be moved away ({error.strerror}); delete it by hand"
         try:
@@ -51,8 +53,8 @@ def remove(directory: Path) -> str:
 
 
 @contextmanager
-def _locked(directory: Path, place: Callable[[Path], object]) -> Iterator[tuple[Path, int]]:
-    """Have something placed at a name beside this directory, and locked; what dead processes left there goes.
+def _locked(directory: Path) -> Iterator[tuple[Path, int]]:
+    """A new directory beside this one, locked; what dead processes left there goes.
 
     Under the parent's lock, so that nobody takes it for abandoned before it is locked.
     """
@@ -63,7 +65,7 @@ def _locked(directory: Path, place: Callable[[Path], object]) -> Iterator[tuple[
                 if abandoned(leftover):
                     with suppress(OSError):
                         delete(leftover)
-            place(aside)
+            aside.mkdir(mode=0o700)
             lock = stack.enter_context(held(aside))
         yield aside, lock
 

@@ -76,9 +76,9 @@ def collect(
         look = {"GIT_WORK_TREE": str(workspace), "GIT_INDEX_FILE": str(Path(scratch, "index"))}
         git = partial(run, mirror, held=(lock,), env=look)
         git("read-tree", start)
-        faults, large = _survey(git, workspace)
-        if large is not None:
-            faults += _stage(git, workspace, large)
+        faults, readable, may_be_large = _survey(git, workspace)
+        if readable:
+            faults += _stage(git, workspace, may_be_large=may_be_large)
         tree = git("write-tree").decode().strip()
     git = partial(run, mirror, held=(lock,))
     start_tree, base_tree = git("rev-parse", f"{start}^{{tree}}", f"{base_sha}^{{tree}}").decode().split()
@@ -89,11 +89,11 @@ def collect(
     return Work(head, tree, tuple(change.path for change in changes), tuple(faults[:_MAX_FAULTS]))
 
 
-def _stage(git: Git, workspace: Path, large: dict[bytes, int]) -> list[str]:
+def _stage(git: Git, workspace: Path, *, may_be_large: bool) -> list[str]:
     """Bring the index to what the files are; answers what could not be brought in."""
-    unfit: list[bytes] = []
+    gone: list[bytes] = []
     kept: list[tuple[bytes, int]] = []
-    faults = _set_large_aside(git, large)
+    faults = _set_large_aside(git, workspace) if may_be_large else []
     for path, gitlink in _differing(git):
         if path.endswith(b"/"):
             faults.append(f"{_text(path)} holds a git repository of its own; its files were not collected")
@@ -101,7 +101,7 @@ def _stage(git: Git, workspace: Path, large: dict[bytes, int]) -> list[str]:
         try:
             there = _lstat(workspace, path)
         except (FileNotFoundError, NotADirectoryError):
-            kept.append((path, 0))
+            gone.append(path)
         except OSError as error:
             faults.append(f"{_text(path)} cannot be read: {error.strerror}")
         else:
@@ -110,9 +110,10 @@ def _stage(git: Git, workspace: Path, large: dict[bytes, int]) -> list[str]:
             if taken:
                 kept.append((path, there.st_size if stat.S_ISREG(mode) else 0))
             else:
-                unfit.append(path)
-    if unfit:
-        git("update-index", "-z", "--force-remove", "--stdin", input=_lines(unfit))
+                gone.append(path)
+    if gone:
+        # By force: `--remove` keeps what lies beyond a symbolic link that took a directory's place.
+        git("update-index", "-z", "--force-remove", "--stdin", input=_lines(gone))
     paths, refused = _within_bounds(sorted(kept))
     return faults + refused + _add(git, paths)
 
@@ -133,17 +134,22 @@ def _within_bounds(kept: list[tuple[bytes, int]]) -> tuple[list[bytes], list[str
     return paths, faults
 
 
-def _set_large_aside(git: Git, large: dict[bytes, int]) -> list[str]:
+def _set_large_aside(git: Git, workspace: Path) -> list[str]:
     """Have the files of the start that are too large now passed by; they stay as they were.
 
     Otherwise git would read them to see whether they differ.
     """
-    if not large:
-        return []
-    known = [path for path in git("ls-files", "-z").split(b"\0")[:-1] if path in large]
-    if known:
-        git("update-index", "-z", "--skip-worktree", "--stdin", input=_lines(known))
-    return [_too_large(path, large[path]) for path in known]
+    large: list[bytes] = []
+    faults: list[str] = []
+    for path in git("ls-files", "-z").split(b"\0")[:-1]:
+        with suppress(OSError):
+            there = _lstat(workspace, path)
+            if stat.S_ISREG(there.st_mode) and there.st_size > MAX_TAKEN_BYTES:
+                large.append(path)
+                faults.append(_too_large(path, there.st_size))
+    if large:
+        git("update-index", "-z", "--skip-worktree", "--stdin", input=_lines(large))
+    return faults
 
 
 def _too_large(path: bytes, size: int) -> str:
@@ -173,11 +179,11 @@ def _differing(git: Git) -> set[tuple[bytes, bool]]:
 
 
 def _add(git: Git, paths: list[bytes]) -> list[str]:
-    """Take these paths in as they are, or out where they are gone, halving until those that git refuses stand alone."""
+    """Take these files in, halving the list until those that git will not take stand alone."""
     if not paths:
         return []
     try:
-        git("update-index", "-z", "--add", "--remove", "--replace", "--stdin", input=_lines(paths))
+        git("update-index", "-z", "--add", "--replace", "--stdin", input=_lines(paths))
     except Unavailable:
         raise
     except WatchbillError as error:
@@ -191,16 +197,17 @@ def _add(git: Git, paths: list[bytes]) -> list[str]:
     return []
 
 
-def _survey(git: Git, workspace: Path) -> tuple[list[str], dict[bytes, int] | None]:
-    """Faults for directories that cannot be looked into, and the bytes of each file that is too large.
+def _survey(git: Git, workspace: Path) -> tuple[list[str], bool, bool]:
+    """Faults for directories that cannot be looked into, whether git may look, and whether a file may be too large.
 
+    Git looks through a link that took a directory's place, so beyond any link there may be one.
     Ignored directories are no fault: git passes them by without a word. A pipe in the place of a .gitignore or
     .gitattributes is deleted: git would wait on it for ever. One that is too large would be read whole, so where
-    there is one git may not look at the files at all, and the answer has None.
+    there is one git may not look at the files at all.
     """
     closed: list[bytes] = []
     rules: list[str] = []
-    large: dict[bytes, int] = {}
+    may_be_large = False
     root = os.fsencode(workspace)
     for path, there in _files(root, closed):
         shown = path.removeprefix(root + b"/")
@@ -209,19 +216,23 @@ def _survey(git: Git, workspace: Path) -> tuple[list[str], dict[bytes, int] | No
             with suppress(OSError):
                 Path(os.fsdecode(path)).unlink()
         elif not stat.S_ISREG(there.st_mode):
-            continue
+            may_be_large |= stat.S_ISLNK(there.st_mode)
         elif is_rule and there.st_size > MAX_RULES_BYTES:
             rules.append(f"{_text(shown)} has {there.st_size >> 20} MiB")
-        elif there.st_size > MAX_TAKEN_BYTES:
-            large[shown] = there.st_size
+        else:
+            may_be_large |= there.st_size > MAX_TAKEN_BYTES
     if rules:
-        return [f"{rule}, which are no rules for git; nothing was collected" for rule in rules], None
+        return [f"{rule}, which are no rules for git; nothing was collected" for rule in rules], False, False
     if not closed:
-        return [], large
+        return [], True, may_be_large
     # With a dot before it, no name is taken for one of git's patterns.
     paths = [b"." + path.removeprefix(root) for path in closed]
     ignored = git("check-ignore", "-z", "--stdin", input=_lines(paths), accept=(0, 1)).split(b"\0")
-    return [f"the directory {_text(path[2:])} cannot be read" for path in paths if path not in ignored], large
+    return (
+        [f"the directory {_text(path[2:])} cannot be read" for path in paths if path not in ignored],
+        True,
+        may_be_large,
+    )
 
 
 def _files(root: bytes, closed: list[bytes]) -> Iterator[tuple[bytes, os.stat_result]]:

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -213,13 +212,24 @@ class Mirror:
             if loose >= MANY_LOOSE:
                 run(self.path, "pack-refs", "--all", held=(lock,))
             if packs >= MANY_PACKS:
-                run(self.path, "repack", "--quiet", "-d", "--geometric=2", held=(lock,))
+                try:
+                    run(self.path, "repack", "--quiet", "-d", "--geometric=2", held=(lock,))
+                finally:
+                    self._clear_locks()
 
     def _clear_locks(self) -> None:
-        for leftover in chain(self.path.glob("*.lock"), (self.path / "refs").rglob("*.lock")):
-            leftover.unlink(missing_ok=True)
+        """Delete what killed processes left; the mirror's lock is held alone, so nothing of it is in use."""
+        for pattern in _LEFTOVERS:
+            for leftover in self.path.glob(pattern):
+                leftover.unlink(missing_ok=True)
 
 
+_LEFTOVERS = (
+    "*.lock",
+    "packed-refs.new",
+    "refs/**/*.lock",
+    *(f"objects/pack/{name}" for name in ("tmp_*", ".tmp-*", "*.keep")),
+)
 _PARTS = ("config", "objects", "refs")
 _INIT = ("init", "--quiet", "--bare", "--template=", "--initial-branch=main")
 

@@ -337,3 +337,15 @@ def test_a_workspace_that_is_gone_is_not_taken_for_one_where_all_was_deleted(des
 def test_a_large_number_of_files_is_collected(desk: Desk) -> None:
     write(desk.workspace, {f"many/{'long' * 60}{number}": str(number) for number in range(300)})
     assert len(desk.collect().changed) == 300
+
+
+def test_a_directory_whose_place_a_link_takes_is_gone_with_all_its_files(desk: Desk) -> None:
+    (desk.workspace / "src" / "price.py").unlink()
+    (desk.workspace / "src").rmdir()
+    (desk.workspace / "other").mkdir()
+    (desk.workspace / "other" / "cost.py").write_text("PRICE = 2\n")
+    (desk.workspace / "src").symlink_to("other")
+    work = desk.collect()
+    assert work.changed == ("other/cost.py", "src", "src/price.py")
+    assert work.faults == ()
+    assert "src/price.py" not in plain_git(desk.mirror.path, "ls-tree", "-r", "--name-only", work.head_sha).split()
