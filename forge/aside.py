@@ -1,13 +1,12 @@
 """Directories that come and go as a whole.
 
-What is built, and what is deleted, stands locked beside its place, and is moved in or out in one step. So
-nobody ever meets half of it, and what a killed process left is told from what a living one is doing by its
-lock.
+What is built is a locked directory beside its place, and what is deleted stands in one; it is moved in or out
+in one step. So nobody ever meets half of it, and what a killed process left is told from what a living one is
+doing by its lock.
 """
 
 from __future__ import annotations
 
-import glob
 import os
 import uuid
 from collections.abc import Iterator
@@ -19,9 +18,16 @@ from forge.lock import abandoned, held
 
 @contextmanager
 def beside(directory: Path) -> Iterator[tuple[Path, int]]:
-    """A new directory beside this one, locked: to be moved into its place once it is whole, and gone otherwise."""
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(directory) as (aside, lock):
+    """A locked directory beside this one: moved into its place by then, or gone afterwards."""
+    parent = directory.parent
+    parent.mkdir(parents=True, exist_ok=True)
+    aside = parent / f".{directory.name}.{uuid.uuid4().hex}"
+    with ExitStack() as stack:
+        # Under the parent's lock, so that nobody takes a directory for abandoned before it is locked.
+        with held(parent):
+            _sweep(parent)
+            aside.mkdir(mode=_OPEN)
+            lock = stack.enter_context(held(aside))
         try:
             yield aside, lock
         finally:
@@ -30,44 +36,39 @@ def beside(directory: Path) -> Iterator[tuple[Path, int]]:
 
 
 def remove(directory: Path) -> str:
-    """Delete whatever stands there; answers what could not be deleted and why, or nothing when all is gone."""
+    """Delete whatever stands there; answers what could not be deleted and why, or nothing when all is gone.
+
+    A repeat after a crash finds what the crash left beside it.
+    """
     if directory.is_symlink() or not directory.is_dir():
         directory.unlink(missing_ok=True)
+        if directory.parent.is_dir():
+            with held(directory.parent):
+                _sweep(directory.parent)
         return ""
     with suppress(OSError):
         directory.rmdir()
         return ""
-    with ExitStack() as stack:
+    with beside(directory) as (aside, _):
         try:
             directory.chmod(_OPEN)
-            # Into a directory of ours: who still has this one open could hold its lock, or close it to us.
-            aside, _ = stack.enter_context(_locked(directory))
+            # In a directory of ours: who has this one open still could hold its lock, or close it to us.
             directory.rename(aside / "old")
         except OSError as error:
             return f"{directory} could not be moved away ({error.strerror}); delete it by hand"
         try:
-            delete(aside)
+            delete(aside / "old")
         except OSError as error:
             return f"{aside} could not be deleted ({error.strerror}); delete it by hand"
     return ""
 
 
-@contextmanager
-def _locked(directory: Path) -> Iterator[tuple[Path, int]]:
-    """A new directory beside this one, locked; what dead processes left there goes.
-
-    Under the parent's lock, so that nobody takes it for abandoned before it is locked.
-    """
-    aside = directory.parent / f".{directory.name}.{uuid.uuid4().hex}"
-    with ExitStack() as stack:
-        with held(directory.parent):
-            for leftover in directory.parent.glob(f".{glob.escape(directory.name)}.*"):
-                if abandoned(leftover):
-                    with suppress(OSError):
-                        delete(leftover)
-            aside.mkdir(mode=0o700)
-            lock = stack.enter_context(held(aside))
-        yield aside, lock
+def _sweep(parent: Path) -> None:
+    """Delete what dead processes left in this directory, whose lock is held."""
+    for leftover in parent.glob(f".*.{'[0-9a-f]' * 32}"):
+        if abandoned(leftover):
+            with suppress(OSError):
+                delete(leftover)
 
 
 def delete(directory: Path) -> None:

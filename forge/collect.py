@@ -52,6 +52,15 @@ class Work:
     faults: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Survey:
+    """What was seen of a workspace before git looks at it: whether it may, and whether a file may be too large."""
+
+    faults: tuple[str, ...]
+    readable: bool = True
+    may_be_large: bool = False
+
+
 def collect(
     workspace: Path,
     mirror: Path,
@@ -76,9 +85,10 @@ def collect(
         look = {"GIT_WORK_TREE": str(workspace), "GIT_INDEX_FILE": str(Path(scratch, "index"))}
         git = partial(run, mirror, held=(lock,), env=look)
         git("read-tree", start)
-        faults, readable, may_be_large = _survey(git, workspace)
-        if readable:
-            faults += _stage(git, workspace, may_be_large=may_be_large)
+        seen = _survey(git, workspace)
+        faults = list(seen.faults)
+        if seen.readable:
+            faults += _stage(git, workspace, may_be_large=seen.may_be_large)
         tree = git("write-tree").decode().strip()
     git = partial(run, mirror, held=(lock,))
     start_tree, base_tree = git("rev-parse", f"{start}^{{tree}}", f"{base_sha}^{{tree}}").decode().split()
@@ -197,13 +207,12 @@ def _add(git: Git, paths: list[bytes]) -> list[str]:
     return []
 
 
-def _survey(git: Git, workspace: Path) -> tuple[list[str], bool, bool]:
-    """Faults for directories that cannot be looked into, whether git may look, and whether a file may be too large.
+def _survey(git: Git, workspace: Path) -> _Survey:
+    """Look at every file, and find the directories that cannot be looked into, except ignored ones: git is silent.
 
-    Git looks through a link that took a directory's place, so beyond any link there may be one.
-    Ignored directories are no fault: git passes them by without a word. A pipe in the place of a .gitignore or
-    .gitattributes is deleted: git would wait on it for ever. One that is too large would be read whole, so where
-    there is one git may not look at the files at all.
+    A pipe in the place of a .gitignore or .gitattributes is deleted: git would wait on it for ever. One that is
+    too large would be read whole, so where there is one git may not look at the files at all. Git looks through a
+    link that took a directory's place, so beyond any link there may be a large file.
     """
     closed: list[bytes] = []
     rules: list[str] = []
@@ -222,17 +231,16 @@ def _survey(git: Git, workspace: Path) -> tuple[list[str], bool, bool]:
         else:
             may_be_large |= there.st_size > MAX_TAKEN_BYTES
     if rules:
-        return [f"{rule}, which are no rules for git; nothing was collected" for rule in rules], False, False
+        return _Survey(
+            tuple(f"{rule}, which are no rules for git; nothing was collected" for rule in rules), readable=False
+        )
     if not closed:
-        return [], True, may_be_large
+        return _Survey((), may_be_large=may_be_large)
     # With a dot before it, no name is taken for one of git's patterns.
     paths = [b"." + path.removeprefix(root) for path in closed]
     ignored = git("check-ignore", "-z", "--stdin", input=_lines(paths), accept=(0, 1)).split(b"\0")
-    return (
-        [f"the directory {_text(path[2:])} cannot be read" for path in paths if path not in ignored],
-        True,
-        may_be_large,
-    )
+    faults = tuple(f"the directory {_text(path[2:])} cannot be read" for path in paths if path not in ignored)
+    return _Survey(faults, may_be_large=may_be_large)
 
 
 def _files(root: bytes, closed: list[bytes]) -> Iterator[tuple[bytes, os.stat_result]]:

@@ -79,7 +79,8 @@ _MEANINGS: tuple[tuple[type[WatchbillError], re.Pattern[str]], ...] = (
     (
         Contended,
         re.compile(
-            r"unable to create '.*\.lock': file exists|unable to create file .*packed-refs\.new: file exists"
+            r"unable to create '.*\.lock': file exists"
+            r"|unable to create file .*packed-refs\.new: file exists"
             r"|cannot lock ref .*(but expected|reference already exists)",
             re.IGNORECASE,
         ),

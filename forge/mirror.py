@@ -166,7 +166,7 @@ class Mirror:
                 return work(lock)
         except Contended:
             with held(self._lock) as lock:
-                self._clear_locks()
+                self._clear_leftovers()
                 return work(lock)
 
     @property
@@ -198,7 +198,7 @@ class Mirror:
         """Put refs into one file, and objects into few packs, once they are many and nothing of ours is at work.
 
         A workspace is cut from packs at a tenth of what it costs to cut it from as many loose objects. Nothing is
-        ever dropped. A crash in the middle leaves both the old and the new, and locks that are cleared as any are.
+        ever dropped. A crash in the middle leaves the old beside the new, and leftovers that are cleared as any are.
         What fails costs time alone, and is tried again after the next run.
         """
         loose = sum(1 for _ in self.path.glob(f"{_PRESERVED}/*"))
@@ -208,16 +208,16 @@ class Mirror:
         with if_free(self._lock) as lock, suppress(WatchbillError):
             if lock is None:
                 return
-            self._clear_locks()
+            self._clear_leftovers()
             if loose >= MANY_LOOSE:
                 run(self.path, "pack-refs", "--all", held=(lock,))
             if packs >= MANY_PACKS:
                 try:
                     run(self.path, "repack", "--quiet", "-d", "--geometric=2", held=(lock,))
                 finally:
-                    self._clear_locks()
+                    self._clear_leftovers()
 
-    def _clear_locks(self) -> None:
+    def _clear_leftovers(self) -> None:
         """Delete what killed processes left; the mirror's lock is held alone, so nothing of it is in use."""
         for pattern in _LEFTOVERS:
             for leftover in self.path.glob(pattern):

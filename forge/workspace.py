@@ -37,6 +37,8 @@ def build(directory: Path, mirror: Path, lock: int, *, head: str, branches: Mapp
         return
     with beside(directory) as (clone, being_built):
         _clone(clone, mirror, (lock, being_built), head=head, branches=branches, start=start)
+        # Beside it was ours alone; what checks start may run as somebody else.
+        clone.chmod(0o755)
         try:
             clone.rename(directory)
         except OSError:

@@ -210,6 +210,16 @@ def test_a_file_that_is_too_large_is_a_fault_and_is_not_read(desk: Desk, name: s
     assert desk.content(collected.head_sha, "README.md") == desk.content(desk.base_sha, "README.md")
 
 
+def test_a_file_that_is_too_large_beyond_a_link_is_not_read_either(desk: Desk, tmp_path: Path) -> None:
+    (desk.workspace / "src" / "price.py").unlink()
+    (desk.workspace / "src").rmdir()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    os.truncate(_touched(elsewhere / "price.py"), 1 << 42)
+    (desk.workspace / "src").symlink_to(elsewhere)
+    assert "src/price.py has 4194304 MiB and was not collected; 100 MiB are the most" in desk.collect().faults
+
+
 def test_files_that_are_too_large_together_are_taken_in_as_far_as_there_is_room(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -339,13 +349,27 @@ def test_a_large_number_of_files_is_collected(desk: Desk) -> None:
     assert len(desk.collect().changed) == 300
 
 
-def test_a_directory_whose_place_a_link_takes_is_gone_with_all_its_files(desk: Desk) -> None:
-    (desk.workspace / "src" / "price.py").unlink()
-    (desk.workspace / "src").rmdir()
-    (desk.workspace / "other").mkdir()
-    (desk.workspace / "other" / "cost.py").write_text("PRICE = 2\n")
-    (desk.workspace / "src").symlink_to("other")
-    work = desk.collect()
-    assert work.changed == ("other/cost.py", "src", "src/price.py")
+@pytest.mark.parametrize("files", [3, 100])
+@pytest.mark.parametrize("target", ["other", "nowhere"])
+def test_a_directory_whose_place_a_link_takes_is_gone_with_all_its_files(desk: Desk, files: int, target: str) -> None:
+    old = [f"lib/{number:03}" for number in range(files)]
+    write(desk.workspace, dict.fromkeys(old, "old"))
+    start = desk.collect().head_sha
+    shutil.rmtree(desk.workspace / "lib")
+    write(desk.workspace, {"other/new": "new"})
+    (desk.workspace / "lib").symlink_to(target)
+    work = desk.collect("run-2", start=start)
     assert work.faults == ()
-    assert "src/price.py" not in plain_git(desk.mirror.path, "ls-tree", "-r", "--name-only", work.head_sha).split()
+    assert {"lib", "other/new"} <= set(desk.listed(work.head_sha))
+    assert not set(old) & set(desk.listed(work.head_sha))
+
+
+def test_a_directory_that_is_ignored_now_and_a_link_is_gone_with_all_its_files(desk: Desk) -> None:
+    write(desk.workspace, {"lib/a": "old", "lib/b": "old"})
+    start = desk.collect().head_sha
+    shutil.rmtree(desk.workspace / "lib")
+    write(desk.workspace, {"other/new": "new", ".gitignore": "lib\n"})
+    (desk.workspace / "lib").symlink_to("other")
+    work = desk.collect("run-2", start=start)
+    assert work.faults == ()
+    assert not {"lib/a", "lib/b"} & set(desk.listed(work.head_sha))

@@ -172,6 +172,41 @@ def test_many_fetches_are_put_into_few_packs_and_nothing_is_lost(
     assert mirror.contains(last, remote.head("main"))
 
 
+@pytest.mark.parametrize("name", ["tmp_pack_x1", "tmp_idx_x1", ".tmp-1-pack-ab.pack", "pack-ab.keep"])
+def test_what_a_killed_git_left_among_the_packs_goes_when_they_are_put_together(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("forge.mirror.MANY_PACKS", 1)
+    left = desk.mirror.path / "objects/pack" / name
+    left.touch()
+    (desk.workspace / "work").write_text("done")
+    with held(desk.mirror.path / "in-use", exclusive=False):
+        desk.collect()
+    assert left.exists(), "it may be somebody's who is at work"
+    desk.collect()
+    assert not left.exists()
+
+
+def test_what_a_killed_packing_of_refs_left_stops_neither_it_nor_a_fetch(
+    desk: Desk, remote: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forge.mirror.MANY_LOOSE", 1)
+    remote.commit("x", {"a": "1"})
+    desk.mirror.fetch(remote.url, None, "main", "x")
+    desk.collect()
+    assert not list(desk.mirror.path.glob("refs/watchbill/*"))
+    left = desk.mirror.path / "packed-refs.new"
+    left.touch()
+    plain_git(remote.path, "update-ref", "-d", "refs/heads/x")
+    remote_sha = remote.head("main")
+    plain_git(remote.path, "update-ref", "refs/heads/x/y", str(remote_sha))
+    assert desk.mirror.fetch(remote.url, None, "main", "x/y")["x/y"] == remote_sha
+    left.touch()
+    desk.collect("run-2")
+    assert not left.exists()
+    assert desk.mirror.preserved(TASK, "run-1")
+
+
 def test_a_lock_lives_as_long_as_the_git_of_a_killed_worker(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     with held(lock) as descriptor:

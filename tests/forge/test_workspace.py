@@ -109,7 +109,7 @@ def test_many_cuts_of_one_workspace_at_once_make_one(desk: Desk) -> None:
 
 def test_what_a_killed_cut_left_is_cleared_and_what_a_living_one_builds_is_not(desk: Desk) -> None:
     place = desk.workspace.with_name("another")
-    dead, living = place.with_name(".another.dead"), place.with_name(".another.living")
+    dead, living = place.with_name(f".another.{'d' * 32}"), place.with_name(f".another.{'a' * 32}")
     dead.mkdir()
     (dead / "half").write_text("a clone")
     living.mkdir()
@@ -142,6 +142,23 @@ def test_discarding_what_is_gone_is_nothing(desk: Desk, tmp_path: Path) -> None:
     assert desk.mirror.discard_checkout(tmp_path / "never" / "made") == ""
 
 
+def test_what_a_killed_deletion_left_is_deleted_by_its_repeat(desk: Desk) -> None:
+    desk.collect()
+    aside = desk.workspace.with_name(f".{desk.workspace.name}.{'d' * 32}")
+    aside.mkdir()
+    desk.workspace.rename(aside / "old")
+    (desk.workspace.parent / ".a-file.being-written").touch()
+    assert desk.mirror.discard(desk.workspace, task_id=TASK, run_id="run-1") == ""
+    assert names(desk.workspace.parent) == [".a-file.being-written"]
+
+
+def test_whoever_holds_a_lock_on_a_workspace_does_not_hold_up_its_deletion(desk: Desk) -> None:
+    desk.collect()
+    with held(desk.workspace):
+        assert desk.mirror.discard(desk.workspace, task_id=TASK, run_id="run-1") == ""
+    assert names(desk.workspace.parent) == []
+
+
 def test_a_workspace_of_closed_folders_is_deleted_all_the_same(unprivileged: Unprivileged) -> None:
     unprivileged.run(
         """
@@ -171,7 +188,7 @@ def test_folders_deeper_than_a_path_can_name_are_deleted_and_links_are_not_follo
 
 
 def test_deep_folders_that_a_dead_process_left_do_not_keep_a_workspace_from_being_cut(desk: Desk) -> None:
-    leftover = desk.workspace.with_name(f".{desk.workspace.name}.dead")
+    leftover = desk.workspace.with_name(f".{desk.workspace.name}.{'d' * 32}")
     leftover.mkdir()
     nest(leftover, 1100, "folder")
     desk.collect()
