@@ -39,7 +39,14 @@ class Sender:
         self._held: defaultdict[int, list[Row]] = defaultdict(list)
         self._tasks: set[asyncio.Task[None]] = set()
         self._at_once = asyncio.Semaphore(_AT_ONCE)
-        self._client = httpx.AsyncClient(timeout=TIME_LIMIT_SECONDS, trust_env=False, verify=_trusted())
+        # Each delivery on a connection of its own: one that is kept may be closed by the other side just then,
+        # and a delivery that is lost is never sent again.
+        self._client = httpx.AsyncClient(
+            timeout=TIME_LIMIT_SECONDS,
+            trust_env=False,
+            verify=_trusted(),
+            limits=httpx.Limits(max_keepalive_connections=0),
+        )
 
     def nudge(self) -> None:
         """Something may be waiting. Safe from any thread."""

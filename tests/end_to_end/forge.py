@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import sqlite3
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,12 @@ class Forge(Facts):
         answer = httpx.request(method, url, headers={"authorization": f"Bearer {token}"}, json=body)
         assert answer.is_success, (route, answer.text)
         return answer
+
+    def story(self, slug: str) -> str:
+        """What is known of a plan, and which webhooks its receiver did not take."""
+        with sqlite3.connect(self.home / "rehearsal" / "github.sqlite3", timeout=30) as state:
+            lost = state.execute("SELECT event, action, status FROM delivery WHERE status_code >= 300").fetchall()
+        return "\n".join((super().story(slug), *(f"not delivered: {delivery}" for delivery in lost)))
 
     def _adas_token(self) -> str:
         if not self._token:

@@ -198,13 +198,14 @@ def test_a_fresh_run_does_as_well_when_the_session_is_lost(battered: Rig, cli: s
             each.task_id for each in rig.rows("SELECT task_id FROM runs WHERE id = :id", id=runs(rig, slug)[0].id)
         ]
         shutil.rmtree(rig.home / "memory" / task)
-        gate.open()
     finally:
         worker.resume()
+    rig.until(lambda: len(gate.agents()) > 1, "a fresh run's tool runs", slug=slug)
+    assert (rig.home / "memory" / task).is_dir()
+    gate.open()
     assert rig.until_completed(slug).tasks[0].state == "merged"
     *_, last = runs(rig, slug)
     assert last.outcome == "done"
-    assert (rig.home / "memory" / task).is_dir()
     rig.assert_sound()
 
 

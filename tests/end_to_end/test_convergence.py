@@ -70,7 +70,7 @@ def test_deliveries_that_come_twice_and_out_of_order_leave_what_the_forge_says(r
     rig.until_state("disorder", 1, "merged")
     hints = "SELECT handled_at FROM inbox WHERE task_id = :task AND action IN ('closed', 'reopened')"
     task = task_id(plan_id(OWNER, "disorder"), 1)
-    rig.until(lambda: len(rig.rows(hints, task=task)) == 5, "every event came, each as one row")
+    rig.until(lambda: len(rig.rows(hints, task=task)) == 5, "every event came, each as one row", slug="disorder")
     rig.until(lambda: all(row.handled_at for row in rig.rows(hints, task=task)), "every hint is handled")
     assert rig.until_completed("disorder").tasks[0].state == "merged"
     assert len(rig.pulls("disorder")) == 1

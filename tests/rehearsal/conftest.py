@@ -189,10 +189,11 @@ def installed(shop: Shop) -> Installed:
 
 @dataclass(frozen=True)
 class Heard:
-    """One webhook that was received. `payload` is decoded from `body`, the raw bytes."""
+    """One webhook that was received. `payload` is decoded from `body`, the raw bytes; `port` is the sender's."""
 
     headers: dict[str, str]
     body: bytes
+    port: int
 
     @property
     def name(self) -> str:
@@ -224,12 +225,16 @@ class Ear:
         ear = self
 
         class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                ear.heard.append(Heard({name.lower(): value for name, value in self.headers.items()}, body))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                ear.heard.append(Heard(headers, body, self.client_address[1]))
                 while ear.silent.is_set():
                     time.sleep(0.005)
                 self.send_response(ear.answers.pop(0) if ear.answers else 204)
+                self.send_header("Content-Length", "0")
                 self.end_headers()
 
             def log_message(self, format: str, *args: Any) -> None:

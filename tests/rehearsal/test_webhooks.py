@@ -35,6 +35,16 @@ def test_a_delivery_is_signed_over_its_raw_body(app: Installed, ear: Ear) -> Non
     assert opened.payload["pull_request"]["mergeable"] is None
 
 
+def test_each_delivery_has_a_connection_of_its_own(app: Installed, ear: Ear) -> None:
+    """One that is kept may be closed by its other end just as the next delivery goes into it, and that one is lost."""
+    app.shop.open("topic")
+    ear.wait("pull_request.opened")
+    for state in ("closed", "open"):
+        app.shop.owner("PATCH", f"{PULLS}/1", state=state)
+    heard = ear.wait("push", "pull_request.opened", "pull_request.closed", "pull_request.reopened")
+    assert len({told.port for told in heard}) == len(heard) == 4
+
+
 def test_every_change_is_told(app: Installed, ear: Ear) -> None:
     shop, owner = app.shop, app.shop.owner
     before = shop.open("topic")["head"]["sha"]
