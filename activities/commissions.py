@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from jsonschema import Draft202012Validator
 from sqlalchemy import Connection
 
 from activities.policies import policy_in
 from domain.agents import AGENTS
-from domain.brief import RESULT_SCHEMA, render
+from domain.brief import RESULT_SCHEMA, render, render_review
 from domain.errors import Unauthorized
 from domain.judge import turn_before, word_for
+from domain.review import VERDICT_SCHEMA
+from domain.rules import Policy, both
 from domain.run import Outcome, Role, RunFacts
 from domain.task import TaskFacts
 from forge.port import Forge
@@ -86,10 +90,10 @@ class Commissions:
             note=note or "Go on where you stopped.",
             model=run.model,
             memory=self.memory(run),
-            session=task.session,
+            session=task.session if run.role is Role.AUTHOR else "",
             schema=brief.schema,
             door=door,
-            policy=policy,
+            policy=both(policy, _MAY_WRITE_NOTHING) if run.role.judges else policy,
         )
 
     def memory(self, run: RunFacts) -> Path:
@@ -140,10 +144,19 @@ class Commissions:
             if there is not None:
                 return there
             plan = plans.load_plan(connection, run.plan_id)
-            wanted = RESULT_SCHEMA if run.role is Role.AUTHOR else None
-            brief = words.Brief(run.id, render(task, plan.spec, note), wanted, plan.revision)
+            shown, wanted = _BRIEFS[run.role]
+            brief = words.Brief(run.id, shown(task, plan.spec, note), wanted, plan.revision)
             words.put_brief(connection, brief)
             return brief
+
+
+_BRIEFS: Mapping[Role, tuple[Callable[[TaskFacts, str, str], str], Any]] = {
+    Role.AUTHOR: (render, RESULT_SCHEMA),
+    Role.REVIEWER: (render_review, VERDICT_SCHEMA),
+}
+"""What an agent is told, and the schema of what it has to answer, by its role."""
+
+_MAY_WRITE_NOTHING = Policy(paths=("**",))
 
 
 def _ceiling(connection: Connection, run: RunFacts) -> int:

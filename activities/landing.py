@@ -15,14 +15,19 @@ from domain.confinement import sentence
 from domain.errors import NotFound
 from domain.identity import branch_of
 from domain.publication import FindRepository, MergeOrder
-from domain.pull import Merge, Opened, PullRequest, Repository
+from domain.pull import Merge, MergeKind, Opened, PullRequest, Repository
+from domain.review import ReviewFacts
+from domain.run import EvidenceKind
 from domain.task import TaskFacts, TaskState
 from forge import text
 from forge.port import Forge
 from signing.keys import Signer
 from signing.seals import Head, seal
-from store import dispatch, evidence, inbox, receipts, seals, tasks, views, words
+from store import closing, dispatch, evidence, inbox, receipts, seals, tasks, views, words
 from store.database import Store
+
+_PROOF = (EvidenceKind.CHECK, EvidenceKind.REVIEW)
+"""The evidence of a commit that its pull request shows."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +85,13 @@ class Landing:
 
     @activity.defn
     async def merge_pull_request(self, order: MergeOrder) -> Merge:
-        """Ask the forge to merge exactly this commit. A repeat finds it merged; a newer head is not merged."""
-        task = await asyncio.to_thread(self._load, order.task_id)
+        """Ask the forge to merge exactly this commit. A repeat finds it merged; a newer head is not merged.
+
+        Whatever the task's row says, the graph is asked once more for the evidence of this very commit.
+        """
+        task, missing = await asyncio.to_thread(self._to_merge, order)
+        if missing:
+            return Merge(MergeKind.BLOCKED, reason=f"it is not proven: {'; '.join(missing)}")
         return await self.forge.merge_pull_request(
             task.repository,
             order.number,
@@ -119,6 +129,13 @@ class Landing:
         with self.store.read() as connection:
             return tasks.load_task(connection, task_id, activity.info().scheduled_time)
 
+    def _to_merge(self, order: MergeOrder) -> tuple[TaskFacts, tuple[str, ...]]:
+        """The task, and what is missing of its proof, unless a person has approved this very commit."""
+        with self.store.read() as connection:
+            task = tasks.load_task(connection, order.task_id, activity.info().scheduled_time)
+            by_hand = order.sha == task.approved_sha
+            return task, () if by_hand else closing.missing(connection, task.id, order.sha)
+
     def _text(self, task_id: str, *, unfinished: bool = False) -> tuple[TaskFacts, str, str]:
         with self.store.read() as connection:
             task = tasks.load_task(connection, task_id, activity.info().scheduled_time)
@@ -129,7 +146,12 @@ class Landing:
         token = seal(self.signer, head)
         with self.store.write() as connection:
             seals.keep_seal(connection, head.chain, head.seq, token)
-        proof = [_row(one) for one in seen if one.commit_sha == task.head_sha]
+        given = {review.run_id: review for review in task.reviews}
+        proof = [
+            _row(one, given.get(one.run_id or ""))
+            for one in seen
+            if one.commit_sha == task.head_sha and one.kind in _PROOF
+        ]
         chain = f"Receipt {head.seq} of plan `{head.chain}`, chain head `{head.hash}`. {sentence(confinement)}"
         asked = f"{task.title}\n\n{task.body}"
         said = publishable(summary_in(result.body)) if result else ""
@@ -149,6 +171,9 @@ class Landing:
             return moved
 
 
-def _row(seen: evidence.Evidence) -> text.Evidence:
+def _row(seen: evidence.Evidence, review: ReviewFacts | None) -> text.Evidence:
+    if seen.kind is EvidenceKind.REVIEW:
+        told = f"{review.state.replace('_', ' ')}: {publishable(review.summary)}" if review else "void"
+        return text.Evidence(f"review by `{seen.command}`", told, f"{seen.commit_sha[:12]}, sha256 {seen.digest[:16]}")
     result = "passed" if seen.exit_code == 0 else f"exit {seen.exit_code}"
     return text.Evidence(f"`{seen.command}`", result, f"{seen.commit_sha[:12]}, sha256 {seen.digest[:16]}")

@@ -74,7 +74,7 @@ class Supervision:
         folder = RunFolder(self.home / "runs" / run.id)
         unwanted = await asyncio.to_thread(self._unwanted, folder, run)
         if unwanted:
-            return await asyncio.to_thread(self._record, folder, run, task, _never_started(run, unwanted))
+            return await asyncio.to_thread(self._record, folder, run, _never_started(run, unwanted))
         if not await asyncio.to_thread(_has_begun, folder):
             await self.commissions.require_welcome(run, task)
         spawned = await asyncio.to_thread(self._spawn, folder, run, task)
@@ -202,20 +202,18 @@ class Supervision:
             asked,
             verdict.session,
         )
-        return self._record(folder, run, task, end, camera.last())
+        return self._record(folder, run, end, camera.last())
 
     def _had_no_network(self, run: RunFacts) -> bool:
         with self.store.read() as connection:
             return tasks.load_run(connection, run.id).confinement == Confinement.CONFINED
 
-    def _record(
-        self, folder: RunFolder, run: RunFacts, task: TaskFacts, end: RunEnd, screen: str | None = None
-    ) -> RunEnd:
+    def _record(self, folder: RunFolder, run: RunFacts, end: RunEnd, screen: str | None = None) -> RunEnd:
         # First what the supervisor told: there is room for so many, and of the other an agent can write any number.
         story = (*story_of(folder.events(), ours=True), *story_of(folder.uses()))
         now = datetime.now(UTC)
         with self.store.write() as connection:
-            recorded = runs.end(connection, run, task, end, story, self.keeper.worker, now, self.incarnation)
+            recorded = runs.end(connection, run, end, story, self.keeper.worker, now, self.incarnation)
             if screen is not None:
                 put_screen(connection, run.id, screen, now)
             return recorded

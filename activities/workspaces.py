@@ -11,7 +11,8 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from temporalio import activity
@@ -24,6 +25,7 @@ from domain.identity import branch_of, digest
 from domain.lifecycle import Move
 from domain.publication import PushOrder
 from domain.pull import Push, PushKind
+from domain.review import ReviewFacts
 from domain.rules import Policy
 from domain.run import Collected, Role, RunEvent, RunFacts
 from domain.scope import outside
@@ -36,7 +38,7 @@ from forge.port import Forge
 from forge.text import message
 from runtimes.folder import Live, RunFolder
 from runtimes.port import PRIVATE
-from store import moves, tasks
+from store import moves, reviews, tasks
 from store.database import Store
 
 SHOWN_STRAYS = 20
@@ -53,17 +55,18 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Workspaces:
-    """`home` is the folder of everything that this host keeps."""
+    """`home` is the folder of everything that this host keeps; `worker` is this one, as evidence names it."""
 
     store: Store
     forge: Forge
     home: Path
     incarnation: int
+    worker: str = ""
     _addresses: dict[str, str] = field(default_factory=dict)
 
     @activity.defn
     async def prepare_workspace(self, run_id: str) -> None:
-        """Give a run the tree it works in: for an author a clone on the task's branch, for a check a commit.
+        """Give a run the tree it works in: for an author a clone on the task's branch, for who judges the commit.
 
         A repeat finds the workspace that is there. A crash before it is named as prepared leaves
         nothing that the next attempt would take for whole; what an earlier run left is preserved first.
@@ -72,15 +75,18 @@ class Workspaces:
         if not run.live or self._prepared(run) is not None:
             return
         mirror = Mirror(self.home, task.repository)
-        if run.role is Role.CHECK:
+        if run.role.judges:
             tree = workspace_of(self.home, run)
+            # What a reviewer compares the commit with is in its clone as well, under the base's name.
+            beside = {"base": task.base, "base_sha": task.base_sha} if run.role is Role.REVIEWER else {}
+            checkout = partial(mirror.checkout, tree, run.start_sha, **beside)
             try:
-                await in_thread(mirror.checkout, tree, task.head_sha)
+                await in_thread(checkout)
             except NotFound:
                 # What our own run made is here; what somebody else pushed may not be yet.
                 await self._fetch(mirror, task)
-                await in_thread(mirror.checkout, tree, task.head_sha)
-            self._write_prepared(run, Prepared(task.head_sha, task.base_sha))
+                await in_thread(checkout)
+            self._write_prepared(run, Prepared(run.start_sha, task.base_sha))
             return
         heads = await self._fetch(mirror, task)
         base_sha = heads[task.base]
@@ -136,6 +142,34 @@ class Workspaces:
         )
 
     @activity.defn
+    async def collect_review(self, run_id: str) -> ReviewFacts:
+        """Write down what a reviewer's run amounts to, once it is seen whether it left the commit as it was.
+
+        A repeat answers the review that is there. A crash before it is written leaves the checkout to look at again.
+        """
+        run, task = await asyncio.to_thread(self._load, run_id)
+        changed = ""
+        if self._prepared(run) is not None:
+            work = await in_thread(
+                Mirror(self.home, task.repository).collect,
+                workspace_of(self.home, run),
+                task_id=task.id,
+                run_id=run.id,
+                start=run.start_sha,
+                base_sha=run.start_sha,
+                message=message(task.title, f"What {run.id} changed."),
+                at=datetime.fromisoformat(run.started_at),
+            )
+            changed = "; ".join((*work.changed[:SHOWN_STRAYS], *work.faults))
+        return await asyncio.to_thread(self._give, run, changed)
+
+    def _give(self, run: RunFacts, changed: str) -> ReviewFacts:
+        with self.store.write() as connection:
+            run = tasks.load_run(connection, run.id)
+            ending = reviews.Ending(run, changed, self.worker, datetime.now(UTC))
+            return reviews.give(connection, ending, self.incarnation)
+
+    @activity.defn
     async def push_branch(self, order: PushOrder) -> Push:
         """Put exactly this commit on the task's branch, unless a newer epoch or somebody else's commit is there.
 
@@ -161,7 +195,7 @@ class Workspaces:
         task = await asyncio.to_thread(self._load_task, task_id)
         mirror = Mirror(self.home, task.repository)
         folder = self.home / "workspaces" / task_id
-        for tree in sorted(folder.glob("check-*")):
+        for tree in sorted(tree for role in Role if role.judges for tree in folder.glob(f"{role}-*")):
             await in_thread(mirror.discard_checkout, tree)
         owner = self._owner_of(folder / "author")
         if owner:

@@ -228,6 +228,14 @@ def _approve_head(decision: Decision, task: TaskFacts, at: datetime) -> Ruling:
     )  # fmt: skip
 
 
+TAKEN_AT: Mapping[QuestionKind, TaskState] = {
+    QuestionKind.OUT_OF_SCOPE: TaskState.CHECKING,
+    # Nothing proves it: it is published, and stands as unproven.
+    QuestionKind.REJECTED: TaskState.PUBLISHING,
+}
+"""Where a task goes on whose work a person approves as it is, by what was asked."""
+
+
 def _answer(decision: Decision, task: TaskFacts, question: Question | None, at: datetime) -> Ruling:
     if question is None or question.task_id != task.id:
         return Refusal(f"the task is {task.state} and asks nothing")
@@ -239,8 +247,8 @@ def _answer(decision: Decision, task: TaskFacts, question: Question | None, at: 
         return Refusal(f"the open question is {question.id}; name it")
     if decision.kind is DecisionKind.ANSWER and not decision.text.strip():
         return Refusal("an answer needs words")
-    taken_as_it_is = decision.kind is DecisionKind.APPROVE and question.kind is QuestionKind.OUT_OF_SCOPE
-    resume_at = TaskState.CHECKING if taken_as_it_is else question.resume_at
+    taken_as_it_is = decision.kind is DecisionKind.APPROVE and question.kind in TAKEN_AT
+    resume_at = TAKEN_AT[question.kind] if taken_as_it_is else question.resume_at
     cause = cause_of(decision)
     facts: dict[str, Any] = {
         "question_id": None,

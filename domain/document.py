@@ -19,6 +19,7 @@ from domain.front_matter import INVISIBLE, MAX_TITLE, FrontMatter, read_front_ma
 from domain.identity import digest, slugify
 from domain.outline import MAX_NESTING, Item, Outline, Section, find_tasks, read_outline
 from domain.plan import MergePolicy, PlanSpec, TaskSpec
+from domain.review import why_not_independent
 from domain.rules import Policy
 from domain.script import shell_block
 from domain.wording import counted
@@ -61,6 +62,7 @@ def _read(text: str | bytes, file_name: str) -> tuple[PlanSpec | None, tuple[Tas
     tasks = tuple(_task(ordinal, item, front, faults) for ordinal, item in enumerate(items, 1))
     _check_order(tasks, faults)
     _check_front_matter(front, faults)
+    _check_independence(front, tasks, faults)
     slug = front.slug or _slug_of_file(file_name, front, faults)
     if faults.found:
         return None, tasks, faults.sorted()
@@ -72,7 +74,7 @@ def _read(text: str | bytes, file_name: str) -> tuple[PlanSpec | None, tuple[Tas
         tasks=tasks,
         base=front.base,
         spec=_prose(outline, section),
-        reviewers=front.reviewers,
+        reviewers=tuple(map(str, front.reviewers)),
         budget_nano_usd=front.budget,
         concurrency=front.concurrency,
         attempts=front.attempts,
@@ -247,12 +249,20 @@ def _check_front_matter(front: FrontMatter, faults: _Faults) -> None:
         faults.add(1, "the front matter names no `repository`; add a line such as repository: acme/shop")
     if "runtime" in lines:
         _check_runtime(lines["runtime"], front.runtime, faults)
-    if "reviewers" in lines:
-        faults.add(lines["reviewers"], "this version runs no reviewers yet; remove `reviewers`")
-    if front.merge is MergePolicy.WHEN_PROVEN and front.complete and "checks" not in lines:
-        faults.add(lines["merge"], "merge: when-proven needs `checks`; nothing else would prove anything")
+    if front.merge is MergePolicy.WHEN_PROVEN and front.complete and not lines.keys() & {"checks", "reviewers"}:
+        faults.add(lines["merge"], "merge: when-proven needs `checks` or `reviewers`; nothing else proves anything")
     if front.confine is Confine.REQUIRED and front.network is Network.OPEN:
         faults.add(lines["network"], "network: open is no confinement, and `confine` requires it; remove one of them")
+
+
+def _check_independence(front: FrontMatter, tasks: tuple[TaskSpec, ...], faults: _Faults) -> None:
+    """Every reviewer can judge every task: nobody reviews what a model of the same maker made."""
+    for reviewer in front.reviewers:
+        for why in dict.fromkeys(
+            why_not_independent(reviewer, task.runtime, task.model) for task in tasks if not task.done
+        ):
+            if why:
+                faults.add(front.lines["reviewers"], f"reviewers: {why}")
 
 
 def _check_runtime(line: int, runtime: str, faults: _Faults) -> None:

@@ -40,11 +40,12 @@ class InvalidPlan(WatchbillError):
 
 
 class IllegalMove(WatchbillError):
-    """The lifecycle table has no entry for this event in this state."""
+    """The lifecycle table has no entry for this event in this state, or `why` says which condition fails."""
 
-    def __init__(self, lifecycle: str, state: str | None, event: str) -> None:
+    def __init__(self, lifecycle: str, state: str | None, event: str, why: str = "") -> None:
         self.lifecycle, self.state, self.event = lifecycle, state, event
-        super().__init__(f"a {lifecycle} that is {state or 'not there'} cannot {event}")
+        refused = f"a {lifecycle} that is {state or 'not there'} cannot {event}"
+        super().__init__(f"{refused}: {why}" if why else refused)
 
 
 class KeyReused(WatchbillError):

@@ -80,6 +80,12 @@ _ONWARD: dict[tuple[TaskState, TaskState], TaskEvent] = {
 }
 
 STANDARD = Flow("standard", (TaskState.WORKING, TaskState.CHECKING, TaskState.PUBLISHING, TaskState.IN_REVIEW))
+REVIEWED = Flow("reviewed", (*STANDARD.steps[:2], TaskState.REVIEWING, *STANDARD.steps[2:]))
+
+
+def flow_of(task: TaskFacts) -> Flow:
+    """The flow that the task's plan wants."""
+    return REVIEWED if task.reviewers else STANDARD
 
 
 def run_to_continue(task: TaskFacts, role: Role, ordinal: int = 0) -> RunFacts | None:
@@ -94,13 +100,15 @@ def run_to_continue(task: TaskFacts, role: Role, ordinal: int = 0) -> RunFacts |
         if run.live:
             return run
     latest = own[-1] if own and own[-1].round == task.round else None
-    return None if latest is None or _done_with(latest) else latest
+    return None if latest is None or _done_with(task, latest) else latest
 
 
-def _done_with(run: RunFacts) -> bool:
+def _done_with(task: TaskFacts, run: RunFacts) -> bool:
+    if run.role is Role.REVIEWER and any(review.run_id == run.id and review.is_void for review in task.reviews):
+        return True
     if run.state is RunState.FINISHED:
         return False
-    return run.role is Role.CHECK or run.state is RunState.LOST or bool(run.head_sha)
+    return run.role.judges or run.state is RunState.LOST or bool(run.head_sha)
 
 
 def moves_of(task: TaskFacts, answer: Answer, at: datetime) -> tuple[Move, ...]:

@@ -20,6 +20,7 @@ from domain.errors import Fault
 from domain.flat_yaml import Entry, Unreadable, Value, read_entries
 from domain.identity import SLUG
 from domain.plan import MergePolicy
+from domain.review import Reviewer, reviewer_of
 from domain.rules import pattern_problem
 
 MAX_TITLE = 200
@@ -45,7 +46,7 @@ class FrontMatter:
     base: str = ""
     runtime: str = "shell"
     model: str = ""
-    reviewers: tuple[str, ...] = ()
+    reviewers: tuple[Reviewer, ...] = ()
     budget: int | None = None
     concurrency: int = 1
     attempts: int = 4
@@ -193,6 +194,14 @@ def _network(value: Value) -> Network:
     return Network(text)
 
 
+def _reviewers(value: Value) -> tuple[Reviewer, ...]:
+    reviewers = tuple(reviewer_of(text) for text in _texts(value))
+    twice = next((each for each in reviewers if reviewers.count(each) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{twice} stands twice")
+    return reviewers
+
+
 def _patterns(rule: str) -> Callable[[Value], tuple[str, ...]]:
     def read(value: Value) -> tuple[str, ...]:
         patterns = _texts(value)
@@ -211,7 +220,7 @@ _READERS: dict[str, Callable[[Value], object]] = {
     "base": _branch,
     "runtime": lambda value: word(_text(value)),
     "model": lambda value: word(_text(value)),
-    "reviewers": lambda value: tuple(word(text) for text in _texts(value)),
+    "reviewers": _reviewers,
     "budget": lambda value: parse_usd(_text(value)),
     "concurrency": _number(1, 64),
     "attempts": _number(1, 20),

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from domain.flow import STANDARD, Answer, Continue, Done, Pause, Wait
+from domain.flow import Answer, Continue, Done, Pause, Wait, flow_of
 from domain.policy import may_merge, merge_is_wanted, proof_of
 from domain.pull import Merge, MergeKind, Opened, OpenKind, PullRequest, Push, PushKind
+from domain.review import ReviewFacts, ReviewState
 from domain.run import Collected, Outcome, RunEnd, RunFacts, RunState
 from domain.task import QuestionKind, TaskEvent, TaskFacts, TaskState
 from domain.wording import counted
@@ -25,6 +26,9 @@ MAX_BACKOFF = 60.0
 
 MAX_BROKEN_CHECKS = 3
 """How often one check may be lost or stopped in a round before a person is asked."""
+
+MAX_VOID_REVIEWS = 3
+"""How often one reviewer may give no review that counts, in a round, before a person is asked."""
 
 
 def before_run(task: TaskFacts) -> Pause | None:
@@ -82,7 +86,7 @@ def after_work(
             kept,
         )
     return Continue(
-        STANDARD.onward(TaskState.WORKING),
+        flow_of(task).onward(TaskState.WORKING),
         f"worked:{run.id}",
         f"run {run.number} left {counted(work.changed, 'changed file')}",
         kept,
@@ -203,12 +207,70 @@ def after_work_lost(task: TaskFacts) -> Answer:
 
 
 def after_checks(task: TaskFacts) -> Answer:
-    """Every check that the plan names has passed for this commit; without checks nothing is proven."""
+    """Every check that the plan names has passed for this commit; without checks nothing is proven by them."""
+    passed = f"{counted(len(task.checks), 'check')} passed" if task.checks else "the plan names no checks"
+    if task.reviewers:
+        return Continue(flow_of(task).onward(TaskState.CHECKING), f"checked:{task.round}:{task.head_sha}", passed)
+    return _cleared(task, passed, proven=bool(task.checks))
+
+
+def approved(task: TaskFacts, reviewer: str) -> bool:
+    """Whether this reviewer has approved exactly this commit, in whichever round."""
+    return any(
+        (review.state, review.commit_sha, review.reviewer) == (ReviewState.APPROVED, task.head_sha, reviewer)
+        for review in task.reviews
+    )
+
+
+def after_review(task: TaskFacts, run: RunFacts, end: RunEnd, review: ReviewFacts) -> Answer | None:
+    """What one review says of the commit; None when it approves."""
+    if run.round != task.round:
+        return Wait(0)
+    match review.state:
+        case ReviewState.APPROVED:
+            return None
+        case ReviewState.CHANGES_REQUESTED:
+            note = f"{review.reviewer} asks for changes: {review.summary}\n\n{review.findings}"
+            return _rework(task, TaskEvent.CHANGES_REQUESTED, task.head_sha, note)
+        case ReviewState.REJECTED:
+            choice = (
+                "Approve to publish it all the same, as unproven; answer or resume to let it be done again with your "
+                "word; or cancel."
+            )
+            why = f"{review.reviewer} rejects the work: {review.summary}\n\n{review.findings}".strip()
+            return Pause(QuestionKind.REJECTED, f"{why}\n\n{choice}", TaskState.WORKING)
+        case _:
+            return _after_void_review(task, run, end, review)
+
+
+def _after_void_review(task: TaskFacts, run: RunFacts, end: RunEnd, review: ReviewFacts) -> Answer:
+    """It counts for nothing: it is given again, so often, unless only a person can help."""
+    if end.outcome is Outcome.ASKED:
+        return Pause(QuestionKind.AGENT_ASKS, end.question, TaskState.REVIEWING)
+    if end.outcome is Outcome.REFUSED:
+        why = f"A review was refused for want of money: {end.reason}. Resume once it is there, or cancel."
+        return Pause(QuestionKind.OUT_OF_BUDGET, why, TaskState.REVIEWING)
+    if end.state is RunState.STOPPED:
+        return Wait(0)
+    same = [other for other in task.runs if (other.role, other.ordinal) == (run.role, run.ordinal)]
+    begun = sum(other.number <= run.number for other in same)
+    if end.state is not RunState.REFUSED and begun < MAX_VOID_REVIEWS:
+        return Wait(min(MAX_BACKOFF, 2.0**begun))
+    why = f"{review.reviewer} gave no review that counts: {review.why}. Resume to let it try again, or cancel."
+    return Pause(QuestionKind.CANNOT_GO_ON, why, TaskState.REVIEWING)
+
+
+def after_reviews(task: TaskFacts) -> Answer:
+    """Every reviewer that the plan names has approved exactly this commit."""
+    return _cleared(task, f"approved by {', '.join(task.reviewers)}", proven=True)
+
+
+def _cleared(task: TaskFacts, cause: str, *, proven: bool) -> Answer:
     return Continue(
-        STANDARD.onward(TaskState.CHECKING),
+        TaskEvent.CLEARED,
         f"cleared:{task.round}:{task.head_sha}",
-        f"{counted(len(task.checks), 'check')} passed" if task.checks else "the plan names no checks",
-        {"proven_sha": task.head_sha if task.checks else ""},
+        cause,
+        {"proven_sha": task.head_sha if proven else ""},
     )
 
 
@@ -254,7 +316,7 @@ def after_open(task: TaskFacts, opened: Opened) -> Answer:
         # The forge has not caught up with the push yet, or somebody has pushed since: push and look again.
         return Wait(LOOK_SOON)
     return Continue(
-        STANDARD.onward(TaskState.PUBLISHING),
+        flow_of(task).onward(TaskState.PUBLISHING),
         f"published:{pull.number}:{task.head_sha}:{task.round}",
         f"pull request {pull.number} is {opened.kind}",
         {"pull_number": pull.number, "pull_url": pull.url, "pushed_sha": task.head_sha, "note": ""},

@@ -7,7 +7,7 @@ through the same tables, and the reference pages are generated from them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
@@ -20,24 +20,35 @@ GENESIS = "0" * 64
 """What the first receipt of a chain names as its predecessor."""
 
 
+Condition = Callable[[Mapping[str, Any]], str]
+"""Why a move with these facts is refused, in a sentence; empty where it is not."""
+
+
 @dataclass(frozen=True)
 class Lifecycle:
     """The states of one kind of thing and every move that is allowed between them.
 
     `moves` maps (state, event) to the next state; the state None is "not there yet". A pair that
     is absent is a refusal. An event that leaves the state as it is may still change facts.
+
+    `conditions` says of an event why it is refused with these facts, or nothing; most have none.
     """
 
     name: str
     moves: Mapping[tuple[str | None, str], str]
     ended: frozenset[str]
+    conditions: Mapping[str, Condition] = field(default_factory=dict)
 
-    def after(self, state: str | None, event: str) -> str:
-        """The state that follows; IllegalMove when the table has no such entry."""
+    def after(self, state: str | None, event: str, facts: Mapping[str, Any] | None = None) -> str:
+        """The state that follows; IllegalMove when the table has no such entry, or the event's condition fails."""
         try:
-            return self.moves[state, event]
+            after = self.moves[state, event]
         except KeyError:
             raise IllegalMove(self.name, state, event) from None
+        condition = self.conditions.get(event)
+        if why := condition(facts or {}) if condition else "":
+            raise IllegalMove(self.name, state, event, why)
+        return after
 
     def allows(self, state: str | None, event: str) -> bool:
         return (state, event) in self.moves

@@ -1,4 +1,4 @@
-"""A run: one attempt of an agent at a task, or one check of a commit, on one host."""
+"""A run: one attempt of an agent at a task, one check of a commit, or one review of it, on one host."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ from domain.lifecycle import Lifecycle, table
 class Role(StrEnum):
     AUTHOR = "author"
     CHECK = "check"
+    REVIEWER = "reviewer"
+
+    @property
+    def judges(self) -> bool:
+        """Whether it looks at a commit in a clean checkout, and makes none."""
+        return self is not Role.AUTHOR
 
 
 class RunState(StrEnum):
@@ -68,6 +74,7 @@ EVIDENCE = Lifecycle("evidence", table((None, "record", "recorded")), ended=froz
 class EvidenceKind(StrEnum):
     CHECK = "check"
     DIFF = "diff"
+    REVIEW = "review"
     AGENT_CRASH = "agent_crash"
     WORKER_CRASH = "worker_crash"
 
@@ -82,7 +89,8 @@ class RunFacts:
     `confinement` is a Confinement, empty until the run's process begins.
     `cap_nano_usd` is what its capability is good for, 0 for no bound of its own; None until the process begins,
     and of what is no agent's.
-    `ordinal` counts the check commands of a plan from 1; it is 0 for an author. `started_at` is ISO 8601.
+    `ordinal` counts the check commands of a plan from 1, or its reviewers; it is 0 for an author. `started_at` is
+    ISO 8601.
     """
 
     id: str

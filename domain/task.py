@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from domain.lifecycle import Lifecycle, table
+from domain.review import ReviewFacts
 from domain.run import RunFacts
 
 
@@ -154,6 +155,7 @@ class QuestionKind(StrEnum):
     NOT_MERGEABLE = "not_mergeable"
     AGENT_ASKS = "agent_asks"
     OUT_OF_BUDGET = "out_of_budget"
+    REJECTED = "rejected"
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,9 @@ class TaskFacts:
     for which the policy's evidence is complete, `approved_sha` which a person approved.
     `last_tree_sha` is the tree of the round before, for the breaker on no progress.
 
+    `reviewers` are those whom the plan names, as `domain.review.Reviewer` is written; `reviews` all that were given
+    so far, in their order.
+
     `budget_nano_usd` is what all its runs may cost together, None where nobody said.
 
     `model` is what the runtime uses, `session` the id under which the CLI of the newest author run
@@ -213,6 +218,7 @@ class TaskFacts:
     budget_nano_usd: int | None = None
     checks: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
+    reviewers: tuple[str, ...] = ()
     attempts: int = 4
     allowed_runs: int = 4
     runs_begun: int = 0
@@ -236,6 +242,7 @@ class TaskFacts:
     has_slot: bool = False
     question: Question | None = None
     runs: tuple[RunFacts, ...] = ()
+    reviews: tuple[ReviewFacts, ...] = ()
 
     @property
     def ended(self) -> bool:

@@ -76,9 +76,13 @@ class Mirror:
         head = f"ref: refs/heads/{branch}"
         self._together(lambda lock: workspace.build(directory, self.path, lock, head=head, branches=own, start=start))
 
-    def checkout(self, directory: Path, sha: str) -> None:
-        """Make a clean checkout of one commit, for checks; one that stands there already is left as it is."""
-        self._together(lambda lock: workspace.build(directory, self.path, lock, head=sha, branches={}, start=sha))
+    def checkout(self, directory: Path, sha: str, *, base: str = "", base_sha: str = "") -> None:
+        """Make a clean checkout of one commit, for who judges it; one that stands there already is left as it is.
+
+        With `base_sha` it has a branch `base` there, to compare it with.
+        """
+        own = {f"refs/heads/{base}": base_sha} if base_sha else {}
+        self._together(lambda lock: workspace.build(directory, self.path, lock, head=sha, branches=own, start=sha))
 
     def collect(
         self,

@@ -127,9 +127,13 @@ def put_prompt(setting: Setting, *, resumed: bool) -> Path:
     return path
 
 
-def instructions(workspace: Path, *names: str) -> Path | None:
-    """The first of these files that the repository has: what it tells agents about itself."""
-    return next((file for name in names if (file := workspace / name).is_file()), None)
+def instructions(job: Job, *names: str) -> Path | None:
+    """The first of these files that the repository has: what it tells agents about itself.
+
+    None for a reviewer: whoever wrote the commit may have written them, and they would speak with our voice.
+    """
+    files = (job.workspace / name for name in names)
+    return None if job.reads_only else next((file for file in files if file.is_file()), None)
 
 
 def is_id(session: str) -> bool:

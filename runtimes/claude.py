@@ -37,7 +37,7 @@ class Claude:
         setting = agent.set_up(job, self.name)
         resumed = _remembers(setting.memory, job.session)
         # Without the repository's settings its instructions are not read either.
-        instructions = agent.instructions(job.workspace, "CLAUDE.md", "AGENTS.md")
+        instructions = agent.instructions(job, "CLAUDE.md", "AGENTS.md")
         settings, helper = setting.path("claude-settings.json"), setting.path("claude-key")
         agent.put_teller(helper, setting.token)
         agent.put(settings, json.dumps({"apiKeyHelper": str(helper), **setting.policy.settings}))

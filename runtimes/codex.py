@@ -89,6 +89,8 @@ def _configuration(setting: agent.Setting) -> str:
             "sandbox_mode": "danger-full-access" if job.confined else "workspace-write",
             "web_search": "disabled",
             "check_for_update_on_startup": False,
+            # What the repository tells agents; a reviewer is told nothing by what it is to judge.
+            **({"project_doc_max_bytes": 0} if job.reads_only else {}),
         },
         "model_providers.watchbill": {
             "name": "Watchbill",

@@ -111,7 +111,7 @@ class Confiner:
         mounts.fix(str(job.folder))
         for name in (*PRIVATE, TOLD):
             mounts.lend(str(job.folder / name))
-        mounts.lend(str(job.workspace))
+        (mounts.fix if job.reads_only else mounts.lend)(str(job.workspace))
         if job.memory:
             mounts.lend(str(job.memory))
         for file in launch.fixed:

@@ -91,7 +91,7 @@ def _configuration(job: Job, door: Door) -> dict[str, Any]:
     model = job.model
     package, base = _api_of(model, door)
     # Without the repository's configuration its instructions are not read either.
-    instructions = agent.instructions(job.workspace, "AGENTS.md", "CLAUDE.md")
+    instructions = agent.instructions(job, "AGENTS.md", "CLAUDE.md")
     options = {"baseURL": base, "apiKey": _TOKEN, "headers": {"Authorization": f"Bearer {_TOKEN}"}}
     limit = {"context": _CONTEXT_TOKENS, "output": agent.MAX_OUTPUT_TOKENS}
     provider = {"name": "Watchbill", "npm": package, "options": options, "models": {model: {"limit": limit}}}

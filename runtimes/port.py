@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from domain.rules import NOTHING_REFUSED, Policy
-from domain.run import EndKind, Outcome
+from domain.run import EndKind, Outcome, Role
 
 if TYPE_CHECKING:
     from runtimes.folder import RunFolder
@@ -80,6 +80,11 @@ class Job:
     door: Door | None = None
     policy: Policy = NOTHING_REFUSED
     confined: bool = False
+
+    @property
+    def reads_only(self) -> bool:
+        """Whether it is a reviewer's: what it is to judge is not its to change, nor to be told by."""
+        return self.role == Role.REVIEWER
 
 
 @dataclass(frozen=True)

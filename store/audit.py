@@ -148,7 +148,7 @@ class _Replay:
         if receipt.refused:
             return
         try:
-            after = subject.lifecycle.after(receipt.before, receipt.event)
+            after = subject.lifecycle.after(receipt.before, receipt.event, receipt.facts)
         except IllegalMove as illegal:
             yield self._finding(row, f"receipt {receipt.seq} cannot have been made: {illegal}")
         else:

@@ -94,7 +94,9 @@ def move(connection: Connection, *moves: Move, incarnation: int | None = None) -
             continue
         before = states[wish.kind, wish.subject]
         try:
-            after = SUBJECTS[wish.kind].lifecycle.after(before, wish.event)
+            after = SUBJECTS[wish.kind].lifecycle.after(before, wish.event, wish.facts)
+            if why := SUBJECTS[wish.kind].guard(connection, wish):
+                raise IllegalMove(wish.kind, before, wish.event, why)
         except IllegalMove as refusal:
             # The group is not made, so what its earlier moves would have led to is not where things stand.
             return (_refuse(connection, head, wish, standing[wish.kind, wish.subject], str(refusal)),)

@@ -15,6 +15,7 @@ from domain.flow import run_to_continue
 from domain.identity import plan_of_task, run_id
 from domain.lifecycle import Move
 from domain.publication import AskAboutHost, BeginRun, HostVerdict
+from domain.review import reviewer_of
 from domain.run import EndKind, EvidenceKind, Outcome, Role, RunEnd, RunEvent, RunFacts, RunState
 from domain.task import TaskFacts, TaskState
 from store import events
@@ -42,7 +43,7 @@ SKEW = timedelta(seconds=30)
 SAID = 2000
 """Characters of a run's last words that travel with its end; evidence holds more."""
 
-_STEP_OF = {Role.AUTHOR: TaskState.WORKING, Role.CHECK: TaskState.CHECKING}
+_STEP_OF = {Role.AUTHOR: TaskState.WORKING, Role.CHECK: TaskState.CHECKING, Role.REVIEWER: TaskState.REVIEWING}
 
 _ENDING = {
     RunState.FINISHED: RunEvent.FINISH,
@@ -211,7 +212,6 @@ def _lose(connection: Connection, run: RunFacts, cause: str, at: datetime, incar
 def end(
     connection: Connection,
     run: RunFacts,
-    task: TaskFacts,
     how: RunEnd,
     story: Iterable[events.Event],
     seen_by: str,
@@ -226,7 +226,7 @@ def end(
         {"exit_code": how.exit_code, "reason": how.reason, "outcome": how.outcome, "session": how.session,
          "asked": how.question},
     )  # fmt: skip
-    proof = _proof(connection, run, task, how, seen_by, at)
+    proof = _proof(connection, run, how, seen_by, at)
     if load_run(connection, run.id).live:
         move(connection, ending, *proof, incarnation=incarnation)
     release_lease(connection, run.id)
@@ -257,7 +257,7 @@ def _next_number(connection: Connection, order: BeginRun) -> int:
 
 
 def _host_for(task: TaskFacts, order: BeginRun, keeper: Keeper) -> str:
-    """Checks run where the commit lies, unless that host has just lost one of them."""
+    """Checks and reviewers run where the commit lies, unless that host has just lost one of them."""
     if order.role is Role.AUTHOR or not task.host:
         return keeper.host
     lost = any(run.state is RunState.LOST and run.host == task.host for run in task.runs)
@@ -265,6 +265,7 @@ def _host_for(task: TaskFacts, order: BeginRun, keeper: Keeper) -> str:
 
 
 def _first_facts(task: TaskFacts, order: BeginRun, number: int, host: str) -> dict[str, Any]:
+    runtime, model = _who(task, order)
     return {
         "plan_id": task.plan_id,
         "task_id": task.id,
@@ -273,14 +274,26 @@ def _first_facts(task: TaskFacts, order: BeginRun, number: int, host: str) -> di
         "round": task.round,
         "epoch": task.epoch + 1,
         "ordinal": order.ordinal,
-        "runtime": task.runtime if order.role is Role.AUTHOR else order.role,
-        "model": task.model if order.role is Role.AUTHOR else "",
+        "runtime": runtime,
+        "model": model,
         "command": order.command,
         "host": host,
-        "start_sha": task.head_sha if order.role is Role.CHECK else "",
+        "start_sha": task.head_sha if order.role.judges else "",
         "started_at": instant(order.at),
         "confinement": "",
     }
+
+
+def _who(task: TaskFacts, order: BeginRun) -> tuple[str, str]:
+    """The runtime and the model of a run; a check's runtime is called as its role."""
+    match order.role:
+        case Role.AUTHOR:
+            return task.runtime, task.model
+        case Role.REVIEWER:
+            reviewer = reviewer_of(task.reviewers[order.ordinal - 1])
+            return reviewer.runtime, reviewer.model
+        case Role.CHECK:
+            return order.role, ""
 
 
 def _take(connection: Connection, run: RunFacts, keeper: Keeper, now: datetime) -> None:
@@ -291,9 +304,7 @@ def _take(connection: Connection, run: RunFacts, keeper: Keeper, now: datetime) 
     take_lease(connection, lease, allowed)
 
 
-def _proof(
-    connection: Connection, run: RunFacts, task: TaskFacts, how: RunEnd, seen_by: str, at: datetime
-) -> tuple[Move, ...]:
+def _proof(connection: Connection, run: RunFacts, how: RunEnd, seen_by: str, at: datetime) -> tuple[Move, ...]:
     """The evidence that a run's end is: a check's outcome, or the last words of what crashed."""
     if run.role is Role.CHECK and how.state is RunState.FINISHED:
         kind = EvidenceKind.CHECK
@@ -307,7 +318,7 @@ def _proof(
         run_id=run.id,
         kind=kind,
         content=how.tail.encode(errors="replace")[-MAX_CONTENT:],
-        commit_sha=task.head_sha if run.role is Role.CHECK else "",
+        commit_sha=run.start_sha if run.role.judges else "",
         command=run.command,
         exit_code=how.exit_code,
         seen_by=seen_by,

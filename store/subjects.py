@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import Column, Select, Table, Update, bindparam, select, update
+from sqlalchemy import Column, Connection, Select, Table, Update, bindparam, select, update
 
-from domain.lifecycle import Lifecycle
+from domain.lifecycle import Lifecycle, Move
 from domain.owner import OWNER
 from domain.plan import PLAN, REVISION
+from domain.review import REVIEW
 from domain.run import EVIDENCE, RUN
 from domain.task import QUESTION, TASK
 from store import tables
+from store.closing import why_unproven
 
 _KEPT_BY_MOVES = ("id", "state", "receipt_seq", "receipt_hash")
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A kind of thing. Its rows with `home == home_of(chain)` are those whose receipts are on that chain."""
+    """A kind of thing. Its rows with `home == home_of(chain)` are those whose receipts are on that chain.
+
+    `guard` says why the graph does not bear a move out that the table allows, or nothing.
+    """
 
     lifecycle: Lifecycle
     table: Table
     home: Column[Any]
     chain_prefix: str = ""
+    guard: Callable[[Connection, Move], str] = lambda _, __: ""
 
     def has_place_on(self, chain: str) -> bool:
         """Whether receipts of this kind may be on that chain: an owner's on its own, others on a plan's."""
@@ -88,10 +94,11 @@ SUBJECTS: Mapping[str, Subject] = {
     for subject in (
         Subject(PLAN, tables.plans, tables.plans.c.id),
         Subject(REVISION, tables.revisions, tables.revisions.c.plan_id),
-        Subject(TASK, tables.tasks, tables.tasks.c.plan_id),
+        Subject(TASK, tables.tasks, tables.tasks.c.plan_id, guard=why_unproven),
         Subject(RUN, tables.runs, tables.runs.c.plan_id),
         Subject(QUESTION, tables.questions, tables.questions.c.plan_id),
         Subject(EVIDENCE, tables.evidence, tables.evidence.c.plan_id),
+        Subject(REVIEW, tables.reviews, tables.reviews.c.plan_id),
         Subject(OWNER, tables.owners, tables.owners.c.id, chain_prefix="owner:"),
     )
 }

@@ -191,6 +191,23 @@ evidence = _subject(
     Index(None, "task_id"),
 )
 
+reviews = _subject(
+    "reviews",
+    reference("plan_id"),
+    reference("task_id"),
+    reference("run_id"),
+    text("commit_sha"),
+    text("reviewer"),
+    text("vendor"),
+    strings("author_vendors"),
+    text("summary", ""),
+    text("findings", ""),
+    text("why", ""),
+    UniqueConstraint("run_id"),
+    Index(None, "plan_id"),
+    Index(None, "task_id"),
+)
+
 artifacts = Table(
     "artifacts",
     metadata,

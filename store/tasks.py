@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, bindparam, select
 
 from domain.errors import NotFound
+from domain.review import ReviewFacts
 from domain.run import Role, RunFacts, RunState
 from domain.task import Question, QuestionKind, QuestionState, TaskFacts, TaskState
+from store.reviews import reviews_of
 from store.tables import plans, questions, runs, slots, tasks
 
 _OPEN_QUESTION = (questions.c.id == tasks.c.question_id) & (questions.c.state == QuestionState.OPEN)
@@ -18,7 +21,8 @@ _LIVE_SLOT = (slots.c.task_id == tasks.c.id) & (slots.c.lease_until > bindparam(
 _TASK = (
     select(
         tasks,
-        plans.c.repository, plans.c.base, plans.c.merge, plans.c.checks, plans.c.paths, plans.c.attempts,
+        plans.c.repository, plans.c.base, plans.c.merge, plans.c.checks, plans.c.paths, plans.c.reviewers,
+        plans.c.attempts,
         slots.c.task_id.is_not(None).label("has_slot"),
         questions.c.kind.label("question_kind"),
         questions.c.text.label("question_text"),
@@ -43,7 +47,8 @@ def load_task(connection: Connection, task_id: str, now: datetime) -> TaskFacts:
     if row is None:
         raise NotFound(f"there is no task {task_id}")
     own_runs = connection.execute(_RUNS.where(runs.c.task_id == task_id)).mappings()
-    return _task(row, [_run(run) for run in own_runs])
+    given = reviews_of(connection, task_id=task_id) if row["reviewers"] else ()
+    return _task(row, [_run(run) for run in own_runs], given)
 
 
 def where_it_stands(connection: Connection, task_id: str) -> tuple[str, int]:
@@ -56,13 +61,15 @@ def where_it_stands(connection: Connection, task_id: str) -> tuple[str, int]:
 
 def load_tasks(connection: Connection, plan_id: str, now: datetime) -> tuple[TaskFacts, ...]:
     """Every task of a plan in the order of its boxes, as `load_task` gives one."""
-    rows = connection.execute(
-        _TASK.where(tasks.c.plan_id == plan_id).order_by(tasks.c.ordinal), {"now": now}
-    ).mappings()
+    query = _TASK.where(tasks.c.plan_id == plan_id).order_by(tasks.c.ordinal)
+    rows = connection.execute(query, {"now": now}).mappings().all()
     by_task: dict[str, list[RunFacts]] = {}
     for run in map(_run, connection.execute(_RUNS.where(runs.c.plan_id == plan_id)).mappings()):
         by_task.setdefault(run.task_id, []).append(run)
-    return tuple(_task(row, by_task.get(row["id"], [])) for row in rows)
+    given: dict[str, list[ReviewFacts]] = {}
+    for review in reviews_of(connection, plan_id=plan_id) if rows and rows[0]["reviewers"] else ():
+        given.setdefault(review.task_id, []).append(review)
+    return tuple(_task(row, by_task.get(row["id"], []), given.get(row["id"], ())) for row in rows)
 
 
 def load_run(connection: Connection, run_id: str) -> RunFacts:
@@ -89,7 +96,7 @@ def load_question(connection: Connection, question_id: str) -> Question:
     )
 
 
-def _task(row: RowMapping, all_runs: list[RunFacts]) -> TaskFacts:
+def _task(row: RowMapping, all_runs: list[RunFacts], given: Sequence[ReviewFacts]) -> TaskFacts:
     authors = [run for run in all_runs if run.role is Role.AUTHOR]
     values: dict[str, Any] = {
         **row,
@@ -97,8 +104,10 @@ def _task(row: RowMapping, all_runs: list[RunFacts]) -> TaskFacts:
         "seq": row["receipt_seq"],
         "checks": tuple(row["checks"]),
         "paths": tuple(row["paths"]),
+        "reviewers": tuple(row["reviewers"]),
         "question": _open_question(row),
         "runs": tuple(run for run in all_runs if run.live or run.round == row["round"]),
+        "reviews": tuple(given),
         "epoch": max((run.epoch for run in all_runs), default=0),
         "latest_work": next((run.head_sha for run in reversed(authors) if run.head_sha), ""),
         "runs_begun": len(authors),

@@ -76,7 +76,7 @@ def shared_worker(ports: Ports, settings: WorkerSettings, threads: ThreadPoolExe
 
 def host_worker(ports: Ports, settings: WorkerSettings, threads: ThreadPoolExecutor) -> Worker:
     """What lies on this host's disk: workspaces and processes. Only this host polls its queue."""
-    workspaces = Workspaces(ports.store, ports.forge, settings.folder, ports.incarnation)
+    workspaces = Workspaces(ports.store, ports.forge, settings.folder, ports.incarnation, ports.keeper.worker)
     supervision = Supervision(
         ports.store,
         settings.folder,
@@ -91,7 +91,8 @@ def host_worker(ports: Ports, settings: WorkerSettings, threads: ThreadPoolExecu
         ports.client,
         task_queue=host_queue(ports.keeper.host),
         activities=[
-            workspaces.prepare_workspace, workspaces.collect_work, workspaces.push_branch, workspaces.clear_away,
+            workspaces.prepare_workspace, workspaces.collect_work, workspaces.collect_review,
+            workspaces.push_branch, workspaces.clear_away,
             supervision.supervise,
         ],
         activity_executor=threads,

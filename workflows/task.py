@@ -24,6 +24,7 @@ with workflow.unsafe.imports_passed_through():
     from domain.identity import host_queue
     from domain.publication import BeginRun, MergeOrder, Moves, MovesReply, PushOrder, TaskRef
     from domain.pull import Merge, Opened, PullRequest, Push, PushKind
+    from domain.review import ReviewFacts
     from domain.run import Collected, EndKind, Role, RunEnd, RunFacts, RunState
     from domain.task import SLOTTED, QuestionKind, TaskFacts, TaskState
     from workflows import options, surface
@@ -77,6 +78,8 @@ class TaskWorkflow:
                     return await self._work(task)
                 case TaskState.CHECKING:
                     return await self._check(task)
+                case TaskState.REVIEWING:
+                    return await self._review(task)
                 case TaskState.PUBLISHING:
                     return await self._publish(task)
                 case TaskState.IN_REVIEW:
@@ -132,6 +135,21 @@ class TaskWorkflow:
             if answer is not None:
                 return answer
         return judge.after_checks(task)
+
+    async def _review(self, task: TaskFacts) -> Answer:
+        """Let models of other makers judge exactly this commit, each in a checkout that it cannot change."""
+        for ordinal, reviewer in enumerate(task.reviewers, start=1):
+            if judge.approved(task, reviewer):
+                continue
+            run = run_to_continue(task, Role.REVIEWER, ordinal)
+            if run is None:
+                run = await self._begin(task, Role.REVIEWER, ordinal)
+            end = await self._run(task, run)
+            review: ReviewFacts = await on_host(task, run.host, Workspaces.collect_review, run.id, options.GIT, run)
+            answer = judge.after_review(task, run, end, review)
+            if answer is not None:
+                return answer
+        return judge.after_reviews(task)
 
     async def _publish(self, task: TaskFacts) -> Answer:
         """Put the commit on the task's branch and open its one pull request."""

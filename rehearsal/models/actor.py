@@ -1,7 +1,8 @@
 """The model that a rehearsal works with: it does what a task's text says in so many words, and no more.
 
 A task's `sh` block is carried out with the CLI's own shell tool, an `ask` block is put to a person
-first. Then the result is handed in. Each decision looks at the conversation alone.
+first. Then the result is handed in. A reviewer carries out the `review` block, and answers what that
+printed. Each decision looks at the conversation alone.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from domain.script import shell_block
+from rehearsal.models import reviewing
 from rehearsal.models.conversation import Conversation, Reply, Schema, Tool, ToolCall, answered, block
 from rehearsal.models.filling import fill
 
@@ -38,16 +40,26 @@ def reply(conversation: Conversation) -> Reply:
             return Reply("I have asked, and end here until the answer comes.")
         if _offered(conversation, _ASK):
             return _call(conversation, _ASK, {"": question})
-    script = shell_block(brief)
+    reviews = reviewing.is_asked(conversation)
+    script = reviewing.script(brief) if reviews else _script(brief)
     shell = next((tool for name in SHELLS for tool in conversation.tools if tool.name == name), None)
     if script and shell and shell.name not in done:
-        return Reply("I run the task's script.", (ToolCall(shell, _command(shell, script[1].rstrip("\n"))),))
-    says = {"": "This was rehearsed, without a model.", "summary": _summary(bool(script), shell, done)}
+        return Reply("I run the task's script.", (ToolCall(shell, _command(shell, script)),))
+    says: dict[str, Any] = {"": "This was rehearsed, without a model."}
+    if reviews:
+        says |= reviewing.verdict(done.get(shell.name, "") if shell and script else "")
+    else:
+        says["summary"] = _summary(bool(script), shell, done)
     if _called(_SUBMIT, done) is None and _offered(conversation, _SUBMIT):
         return _call(conversation, _SUBMIT, says, _promised(conversation))
     if _STRUCTURED not in done and any(tool.name == _STRUCTURED for tool in conversation.tools):
         return _call(conversation, _STRUCTURED, says)
-    return _closing(conversation, says["summary"])
+    return _closing(conversation, says["summary"], says)
+
+
+def _script(brief: str) -> str:
+    found = shell_block(brief)
+    return found[1].rstrip("\n") if found else ""
 
 
 def _brief(conversation: Conversation) -> str:
@@ -57,7 +69,7 @@ def _brief(conversation: Conversation) -> str:
     asked us to run.
     """
     newest = reversed(conversation.persons)
-    with_work = (text for text in newest if shell_block(text) or block(text, "ask"))
+    with_work = (text for text in newest if shell_block(text) or block(text, "ask") or reviewing.script(text))
     return next(with_work, conversation.persons[-1] if conversation.persons else "")
 
 
@@ -102,7 +114,7 @@ def _offered(conversation: Conversation, wanted: str) -> bool:
     return _tool(conversation, wanted) is not None or _search(conversation) is not None
 
 
-def _call(conversation: Conversation, wanted: str, says: Mapping[str, str], open_schema: Schema | None = None) -> Reply:
+def _call(conversation: Conversation, wanted: str, says: Mapping[str, Any], open_schema: Schema | None = None) -> Reply:
     """A call of this tool; or of the one that finds it, where a CLI holds its tools back until they are looked for."""
     tool = _tool(conversation, wanted)
     if tool is None:
@@ -112,7 +124,7 @@ def _call(conversation: Conversation, wanted: str, says: Mapping[str, str], open
     return Reply(calls=(ToolCall(tool, _input(tool, says, open_schema)),))
 
 
-def _input(tool: Tool, says: Mapping[str, str], open_schema: Schema | None) -> Any:
+def _input(tool: Tool, says: Mapping[str, Any], open_schema: Schema | None) -> Any:
     """The tool's input; an object in it that may hold anything is filled by the schema that was promised for it."""
     value = fill(tool.schema, says)
     for name, property_ in (tool.schema.get("properties") or {}).items():
@@ -155,8 +167,8 @@ def _summary(has_script: bool, shell: Tool | None, done: Mapping[str, str]) -> s
     return f"The task's script was run. The shell answered: {quote or 'nothing'}"
 
 
-def _closing(conversation: Conversation, text: str) -> Reply:
+def _closing(conversation: Conversation, text: str, says: Mapping[str, Any] | None = None) -> Reply:
     """The last words of a turn: a text, or JSON where the API was told what it must fit."""
     if conversation.schema is None:
         return Reply(text)
-    return Reply(json.dumps(fill(conversation.schema, {"": text, "summary": text})))
+    return Reply(json.dumps(fill(conversation.schema, {"": text, "summary": text, **(says or {})})))

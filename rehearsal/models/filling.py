@@ -10,10 +10,11 @@ from rehearsal.models.conversation import Schema
 _DEEPEST = 20
 
 
-def fill(schema: Schema, says: Mapping[str, str], known: Mapping[str, Any] | None = None) -> Any:
+def fill(schema: Schema, says: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> Any:
     """The smallest value that fits: what is required, and no more.
 
-    `says` has the text for a field by its name, and under "" the text for all others. `known` are values
+    `says` has the text for a field by its name, and under "" the text for all others; a value that is no text, and
+    one of those that a field may only have, is set as it is. `known` are values
     of the outermost object that are set as they are, where its schema has a property of that name; an
     object that leaves its properties open gets each of `says` that has a name. Formats and patterns of
     texts are beyond it.
@@ -24,13 +25,15 @@ def fill(schema: Schema, says: Mapping[str, str], known: Mapping[str, Any] | Non
     return value
 
 
-def _value(schema: Any, root: Schema, says: Mapping[str, str], name: str, depth: int) -> Any:
+def _value(schema: Any, root: Schema, says: Mapping[str, Any], name: str, depth: int) -> Any:
     schema = _resolved(schema, root)
     for word in ("const", "default"):
         if word in schema:
             return schema[word]
+    if name in says and not isinstance(says[name], str):
+        return says[name]
     if schema.get("enum"):
-        return schema["enum"][0]
+        return says[name] if says.get(name) in schema["enum"] else schema["enum"][0]
     for word in ("anyOf", "oneOf"):
         if schema.get(word):
             choices = [_resolved(choice, root) for choice in schema[word]]
@@ -53,7 +56,7 @@ def _value(schema: Any, root: Schema, says: Mapping[str, str], name: str, depth:
             return None
 
 
-def _object(schema: Schema, root: Schema, says: Mapping[str, str], depth: int) -> dict[str, Any]:
+def _object(schema: Schema, root: Schema, says: Mapping[str, Any], depth: int) -> dict[str, Any]:
     properties = _properties(schema)
     if not properties:
         return {name: text for name, text in says.items() if name}

@@ -92,7 +92,7 @@ async def test_a_pull_request_is_opened_once_and_says_what_was_asked_and_proven(
         runs.spawned(connection, check, KEEPER, Confinement.CONFINED, datetime.now().astimezone(), 1)
     end = RunEnd(check.id, RunState.FINISHED, EndKind.EXITED, 0, "", "3 passed")
     with graph.store.write() as connection:
-        runs.end(connection, check, graph.facts(), end, [], KEEPER.worker, datetime.now().astimezone(), 1)
+        runs.end(connection, check, end, [], KEEPER.worker, datetime.now().astimezone(), 1)
     recording.branches[branch_of(graph.task)] = sha("commit")
     opened = await graph.call(landing.open_pull_request, graph.task)
     again = await graph.call(landing.open_pull_request, graph.task)
@@ -124,7 +124,7 @@ async def test_what_the_agent_says_of_its_work_is_in_the_pull_request_and_calls_
         now = datetime.now().astimezone()
         with graph.store.write() as connection:
             words.say(connection, speaker, words.WordKind.RESULT, body, now)
-            runs.end(connection, run, graph.facts(), end, [], KEEPER.worker, now, 1)
+            runs.end(connection, run, end, [], KEEPER.worker, now, 1)
         if said == "The first try.":
             graph.move("worked", head_sha=sha("first"), host="host-a")
             graph.move("checks_failed", round=2)

@@ -419,7 +419,7 @@ def test_values_are_what_the_file_says_whatever_yaml_makes_of_them(line: str, at
         ("base: a..b", "base: 'a..b' is not a name that git allows"),
         ("runtime: gemini", "runtime: this version cannot run 'gemini'; it runs shell, claude, codex, opencode"),
         ("runtime: two words", "runtime: 'two words' is not a name of one word"),
-        ("reviewers: [codex]", "this version runs no reviewers yet; remove `reviewers`"),
+        ("reviewers: [nobody]", "reviewers: 'nobody' is no agent that could review"),
         ("budget: a lot", "budget: 'a lot' is not an amount of money"),
         ("budget: -1", "budget: '-1' is not"),
         ("budget: 0", "budget: '0' is not"),

@@ -19,12 +19,15 @@ PROVEN = {"checks": '["test -e README.md"]', "merge": "when-proven"}
 
 @dataclass(frozen=True)
 class Box:
-    """One checkbox of a plan: its title, what its shell block does, its attributes, and what its agent has to ask."""
+    """One checkbox of a plan: its title, what its shell block does, its attributes, what its agent has to ask, and
+    what its reviewer runs to come to a verdict.
+    """
 
     title: str
     script: str = "true"
     attributes: str = ""
     ask: str = ""
+    review: str = ""
 
 
 def document(slug: str, *boxes: Box | str, **front: str) -> str:
@@ -35,6 +38,7 @@ def document(slug: str, *boxes: Box | str, **front: str) -> str:
         box = given if isinstance(given, Box) else Box(given, f"echo done > {slug}-{ordinal}.txt")
         lines += [f"- [ ] {box.title}{f' {{{box.attributes}}}' if box.attributes else ''}", ""]
         lines += ["  ```ask", f"  {box.ask}", "  ```", ""] if box.ask else []
+        lines += ["  ```review", *(f"  {line}" for line in box.review.splitlines()), "  ```", ""] if box.review else []
         lines += ["  ```sh"]
         lines += [f"  {line}" if line else "" for line in box.script.splitlines()] + ["  ```", ""]
     return "\n".join(lines)

@@ -31,7 +31,6 @@ from store.decisions import decide
 from store.dispatch import beat
 from store.runs import Keeper
 from store.screens import Seen, put_screen
-from store.tasks import load_task
 from tests.starter.conftest import WATCHBILL, plan
 
 PLAN = plan_id("local", "faster")
@@ -62,7 +61,7 @@ class Graph:
         outcome = Outcome.DONE if state is RunState.FINISHED else Outcome.CRASHED
         how = RunEnd(self.run.id, state, EndKind.EXITED, 0, reason, "", outcome)
         with self.store.write() as connection:
-            runs.end(connection, self.run, load_task(connection, TASK, now), how, (), "worker-1", now, 1)
+            runs.end(connection, self.run, how, (), "worker-1", now, 1)
 
 
 @pytest.fixture

@@ -411,3 +411,94 @@ async def test_a_plan_holds_no_more_slots_than_its_concurrency(stage: Stage) -> 
         assert states == [TaskState.PENDING] * (3 - ordinal)
         hold.release()
     await plan.until_over()
+
+
+REVIEWER = "codex:gpt-5.5"
+WANTS = {"verdict": "request_changes", "summary": "Nearly.", "findings": [{"path": "a", "line": 3, "text": "Mend it."}]}
+
+
+async def test_a_reviewer_of_another_maker_approves_before_anything_is_published(stage: Stage) -> None:
+    plan = await stage.plan(reviewers="[codex]").begin()
+    await plan.until_over()
+    task = plan.facts()
+    assert plan.events() == ["confirm", "begin", "worked", "checked", "cleared", "published", "merged"]
+    assert (task.state, task.proof) == (TaskState.MERGED, "proven")
+    assert plan.started() == {"author-1": 1, "check-1": 1, "reviewer-1": 1}
+    [review] = task.reviews
+    assert (review.state, review.commit_sha, review.reviewer) == ("approved", task.head_sha, REVIEWER)
+
+
+async def test_requested_changes_make_a_new_round_that_is_judged_again(stage: Stage) -> None:
+    plan = stage.plan(reviewers="[codex]")
+    plan.tell("reviewer", Ends(answer=WANTS))
+    await plan.begin()
+    await plan.until_over()
+    task = plan.facts()
+    assert "changes_requested" in plan.events()
+    assert plan.started() == {
+        "author-1": 1,
+        "author-2": 1,
+        "check-1": 1,
+        "check-2": 1,
+        "reviewer-1": 1,
+        "reviewer-2": 1,
+    }
+    assert [review.state for review in task.reviews] == ["changes_requested", "approved"]
+    assert task.proof == "proven"
+
+
+async def test_rounds_of_requested_changes_are_bounded_by_the_authors_runs(stage: Stage) -> None:
+    plan = stage.plan(reviewers="[codex]", attempts=2)
+    plan.tell("reviewer", *(Ends(answer=WANTS) for _ in range(2)))
+    await plan.begin()
+    await question(plan, QuestionKind.TOO_MANY_RUNS)
+    assert "- `a:3`: Mend it." in plan.facts().note
+
+
+async def test_a_rejected_commit_is_published_by_a_persons_word_alone_and_as_unproven(stage: Stage) -> None:
+    plan = stage.plan(reviewers="[codex]", merge="by-hand")
+    plan.tell("reviewer", Ends(answer={"verdict": "reject", "summary": "Not like this.", "findings": []}))
+    await plan.begin()
+    asked = await question(plan, QuestionKind.REJECTED)
+    assert "Not like this." in plan.facts().question.text
+    assert stage.forge.opened[plan.task()] == 0
+    await plan.decide("approve", 1, asked)
+    task = await plan.until(TaskState.IN_REVIEW)
+    assert task.proven_sha == ""
+    stage.forge.merge(task.id)
+    await plan.task_handle().signal("look_again")
+    await plan.until_over()
+    assert plan.facts().proof == "unproven"
+
+
+async def test_a_reviewer_that_changed_anything_is_void_and_another_review_is_given(stage: Stage) -> None:
+    plan = stage.plan(reviewers="[codex]")
+    plan.tell("tampers", "a.txt")
+    await plan.begin()
+    await plan.until_over()
+    assert [review.state for review in plan.facts().reviews] == ["void", "approved"]
+    assert plan.facts().reviews[0].why == "it changed what it was to judge: a.txt"
+    assert plan.started()["reviewer-2"] == 1
+
+
+async def test_every_reviewer_of_a_plan_has_to_approve_and_one_that_has_is_not_asked_again(stage: Stage) -> None:
+    plan = stage.plan(reviewers="[codex, 'opencode:gemini-2.5-pro']")
+    plan.tell("reviewer", Ends(), Ends(answer=None), Ends())
+    await plan.begin()
+    await plan.until_over()
+    given = [(review.reviewer, str(review.state)) for review in plan.facts().reviews]
+    second = "opencode:gemini-2.5-pro"
+    assert given == [(REVIEWER, "approved"), (second, "void"), (second, "approved")]
+    assert plan.facts().proof == "proven"
+
+
+async def test_what_a_reviewer_asks_is_put_to_a_person_and_the_review_goes_on(stage: Stage) -> None:
+    plan = stage.plan(reviewers="[codex]")
+    plan.tell("reviewer", Ends(outcome=Outcome.ASKED, question="Is this on purpose?", answer=None))
+    await plan.begin()
+    asked = await question(plan, QuestionKind.AGENT_ASKS)
+    await plan.decide("answer", 1, asked, "It is.")
+    await plan.until_over()
+    assert plan.started()["author-1"] == 1
+    assert "author-2" not in plan.started()
+    assert plan.facts().proof == "proven"

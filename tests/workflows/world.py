@@ -22,15 +22,17 @@ from domain.identity import branch_of, digest, task_of_branch
 from domain.lifecycle import Move
 from domain.publication import PushOrder
 from domain.pull import Merge, MergeKind, Opened, OpenKind, PullRequest, Push, PushKind, Repository
-from domain.run import Collected, EndKind, Outcome, RunEnd, RunEvent, RunFacts, RunState
+from domain.review import ReviewFacts
+from domain.run import Collected, EndKind, Outcome, Role, RunEnd, RunEvent, RunFacts, RunState
 from domain.task import TaskFacts
 from forge.git import Auth
-from store import runs
+from store import reviews, runs
 from store.database import Store
 from store.events import Event
 from store.moves import move
 from store.runs import Keeper
 from store.tasks import load_run, load_task
+from store.words import Speaker, WordKind, say
 
 
 def sha(name: str) -> str:
@@ -179,6 +181,8 @@ class Ends:
     question: str = ""
     refused: str = ""
     """What policy refused it, as its hook would have recorded it."""
+    answer: Any = field(default_factory=lambda: {"verdict": "approve", "summary": "Good.", "findings": []})
+    """A reviewer's answer; None where it gives none."""
 
 
 CRASHES = Ends(RunState.CRASHED, -9, EndKind.KILLED, "killed by signal 9", "Killed\n")
@@ -224,7 +228,10 @@ class ScriptedHost:
     cleared: list[str] = field(default_factory=list)
 
     def activities(self) -> Sequence[Callable[..., Any]]:
-        return [self.prepare_workspace, self.supervise, self.collect_work, self.push_branch, self.clear_away]
+        return [
+            self.prepare_workspace, self.supervise, self.collect_work, self.collect_review, self.push_branch,
+            self.clear_away,
+        ]  # fmt: skip
 
     @activity.defn
     async def prepare_workspace(self, run_id: str) -> None:
@@ -248,7 +255,11 @@ class ScriptedHost:
         now = datetime.now(UTC)
         story = [Event(1, now, "refused", {"tool": "Bash", "why": how.refused})] if how.refused else []
         with self.store.write() as connection:
-            told = runs.end(connection, run, task, end, story, self.keeper.worker, now, 1)
+            if run.role is Role.REVIEWER and how.answer is not None:
+                speaker = Speaker(task.owner, run.plan_id, run.task_id, run.id, run.epoch, run.role)
+                body = {"result": how.answer, "revision": 1, "brief": "none"}
+                say(connection, speaker, WordKind.RESULT, body, now)
+            told = runs.end(connection, run, end, story, self.keeper.worker, now, 1)
         del self.living[run_id]
         return told
 
@@ -277,6 +288,14 @@ class ScriptedHost:
         with self.store.write() as connection:
             move(connection, Move("run", run.id, RunEvent.COLLECT, key, run.plan_id, "kept", at, facts))
         return self.left[run_id]
+
+    @activity.defn
+    async def collect_review(self, run_id: str) -> ReviewFacts:
+        run, task = self._load(run_id)
+        changed = self.script.next(task.id, "tampers") or ""
+        ending = reviews.Ending(run, changed, self.keeper.worker, datetime.now(UTC))
+        with self.store.write() as connection:
+            return reviews.give(connection, ending, 1)
 
     @activity.defn
     async def push_branch(self, order: PushOrder) -> Push:
