@@ -30,6 +30,12 @@ log = structlog.get_logger("relay")
 AT_ONCE = 200
 """Entries of one commit: writes are short."""
 
+LINGER = 0.02
+"""Seconds that what nobody waits for may lie, so that it is entered with the next ask: a commit waits for the disk.
+
+A relay that is killed in that time has told the ledger nothing of the call: all that was held counts as spent.
+"""
+
 YIELD = 0.002
 """Seconds that SQLite is left to other processes between two commits: its lock keeps no turn for anyone."""
 
@@ -117,8 +123,10 @@ class Bookkeeper:
             if self._closing and isinstance(job.entry, Ask):
                 raise Unavailable("this relay is closing; try again")
             if not self._ended:
+                # Whoever lingers over other entries wakes for an ask, or by itself.
+                if isinstance(job.entry, Ask) or not self._waiting:
+                    self._turn.notify()
                 self._waiting.append(job)
-                self._turn.notify()
                 return
         _lose(job, "the relay has ended")
 
@@ -154,11 +162,19 @@ class Bookkeeper:
     def _next(self) -> list[_Job] | None:
         """The next jobs in the order in which they came; None when there is nothing left to do, or no time for it."""
         with self._turn:
-            while not self._waiting and not self._closing:
-                self._turn.wait()
+            while not self._closing and (pause := self._pause()) != 0:
+                self._turn.wait(pause)
             if not self._waiting or time.monotonic() > self._deadline:
                 return None
             return [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]
+
+    def _pause(self) -> float | None:
+        """Seconds until there is something to enter; None while nothing waits. The lock is held."""
+        if not self._waiting:
+            return None
+        if any(isinstance(job.entry, Ask) for job in self._waiting):
+            return 0
+        return max(0.0, self._waiting[0].since + LINGER - time.monotonic())
 
     def _enter(self, jobs: Sequence[_Job]) -> list[Answer]:
         with self._store.write() as connection:

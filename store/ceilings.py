@@ -84,7 +84,7 @@ def locked(connection: Connection, needs: Iterable[Need], known: Collection[str]
 
 def keep(connection: Connection, changed: Iterable[Ceiling]) -> None:
     """Write the sums of locked ceilings back."""
-    rows = [{"id": each.id, "held": each.held, "settled": each.settled} for each in changed]
+    rows = [{"held": each.held, "settled": each.settled, "id": each.id} for each in changed]
     many.update(connection, ceilings, rows)
 
 

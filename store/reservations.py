@@ -33,7 +33,7 @@ _COLUMNS = (
     reservations.c.ended_at,
     reservations.c.relay,
 )
-_MAY_CHANGE = ("id", "state", "settled", "lease_until", "ended_at")
+_MAY_CHANGE = ("state", "settled", "lease_until", "ended_at", "id")
 _LOAD = select(*_COLUMNS).where(reservations.c.id.in_(bindparam("ids", expanding=True)))
 
 

@@ -120,4 +120,4 @@ def _authors(connection: Connection, task_id: str) -> list[str]:
 
 
 def _facts(row: Row[Any]) -> ReviewFacts:
-    return ReviewFacts(**{**row._mapping, "state": ReviewState(row.state)})
+    return ReviewFacts(**{**row._asdict(), "state": ReviewState(row.state)})

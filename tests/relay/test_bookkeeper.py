@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import func, select, text
@@ -165,6 +166,37 @@ async def test_what_was_told_is_written_when_the_books_are_closed(store: Store, 
         assert connection.scalar(lease) == AT + 2 * LEASE
     with pytest.raises(Unavailable, match="closing"):
         await books.admit(ada.ask(1))
+
+
+async def test_what_a_call_came_to_is_entered_with_the_next_ask_in_one_commit(
+    store: Store, ada: Spender, books: Bookkeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bookkeeper, "LINGER", 3600.0)
+    first = ada.ask(10)
+    await books.admit(first)
+    batches: list[list[str]] = []
+    enter = bookkeeper.enter
+
+    def noting(connection: Any, entries: Any, relay: str) -> Any:
+        batches.append([type(entry).__name__ for entry in entries])
+        return enter(connection, entries, relay)
+
+    monkeypatch.setattr(bookkeeper, "enter", noting)
+    books.settle(spent(first.id, 4))
+    await books.admit(ada.ask(10))
+    assert batches == [["Spent", "Ask"]]
+    assert sums(store, f"task:{ada.task()}") == (10, 4)
+
+
+async def test_what_a_call_came_to_does_not_wait_for_ever_for_the_next(
+    store: Store, ada: Spender, books: Bookkeeper
+) -> None:
+    ask = ada.ask(10)
+    await books.admit(ask)
+    books.settle(spent(ask.id, 4))
+    async with asyncio.timeout(30):
+        while sums(store, f"task:{ada.task()}") != (0, 4):
+            await asyncio.sleep(0.01)
 
 
 async def test_who_stops_waiting_holds_nothing(store: Store, ada: Spender) -> None:
