@@ -51,6 +51,10 @@ _RULES_OF_REVIEW = """\
 - Give the verdict with the tool `submit_result`, then end your turn."""
 
 
+REVIEW = "# Review task"
+"""How a reviewer's brief begins."""
+
+
 def render_review(task: TaskFacts, spec: str, note: str = "") -> str:
     """The whole brief of a reviewer's run. `spec` is the plan's prose, `note` what came up in earlier runs."""
     asked = [part for part in (f"**{task.title}**", task.body.strip()) if part]
@@ -60,7 +64,7 @@ def render_review(task: TaskFacts, spec: str, note: str = "") -> str:
         "commits."
     )
     parts = [
-        f"# Review task {task.ordinal}: {task.title}",
+        f"{REVIEW} {task.ordinal}: {task.title}",
         "Judge the work that was done on the task below, for the person who decides whether it is merged.",
         "## Where to look",
         look,

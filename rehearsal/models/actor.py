@@ -40,7 +40,7 @@ def reply(conversation: Conversation) -> Reply:
             return Reply("I have asked, and end here until the answer comes.")
         if _offered(conversation, _ASK):
             return _call(conversation, _ASK, {"": question})
-    reviews = reviewing.is_asked(conversation)
+    reviews = reviewing.is_asked(brief)
     script = reviewing.script(brief) if reviews else _script(brief)
     shell = next((tool for name in SHELLS for tool in conversation.tools if tool.name == name), None)
     if script and shell and shell.name not in done:

@@ -7,19 +7,18 @@ The block is a script for the reviewer's own shell. It prints `approve`, `reject
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.models.conversation import Conversation, Schema, block
+from domain.brief import REVIEW
+from rehearsal.models.conversation import block
 
 _VERDICT = re.compile(r"^\s*(approve|reject|request_changes)\b[ \t]*(.*)$", re.MULTILINE)
 _PLACE = re.compile(r"(\S+):(\d+)\s+(.*)")
 
 
-def is_asked(conversation: Conversation) -> bool:
-    """Whether a verdict is what has to be answered, by any of the ways in which a CLI asks for an answer."""
-    schemas = [*(tool.schema for tool in conversation.tools), conversation.schema or {}]
-    return any("verdict" in _properties(_properties(schema).get("result", schema)) for schema in schemas)
+def is_asked(brief: str) -> bool:
+    """Whether this is what a reviewer is told: CLIs hold the tool back whose schema would say so."""
+    return brief.lstrip().startswith(REVIEW)
 
 
 def script(brief: str) -> str:
@@ -42,8 +41,3 @@ def _finding(text: str) -> dict[str, Any]:
     return (
         {"path": place[1], "line": int(place[2]), "text": place[3]} if place else {"path": "", "line": 0, "text": text}
     )
-
-
-def _properties(schema: Schema) -> Mapping[str, Any]:
-    found = schema.get("properties")
-    return found if isinstance(found, Mapping) else {}
