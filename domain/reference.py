@@ -6,10 +6,11 @@ from domain.ledger import RESERVATION
 from domain.lifecycle import Lifecycle
 from domain.owner import OWNER
 from domain.plan import PLAN, REVISION
+from domain.review import REVIEW
 from domain.run import EVIDENCE, RUN
 from domain.task import QUESTION, TASK
 
-LIFECYCLES = (PLAN, REVISION, TASK, QUESTION, RUN, EVIDENCE, OWNER, RESERVATION)
+LIFECYCLES = (PLAN, REVISION, TASK, QUESTION, RUN, EVIDENCE, REVIEW, OWNER, RESERVATION)
 
 
 def page() -> str:
