@@ -17,10 +17,14 @@ from domain.errors import KeyReused
 from domain.identity import plan_id
 from domain.lifecycle import Move, Moved
 from domain.plan import PlanEvent
+from domain.review import ReviewEvent
+from domain.run import EvidenceKind
 from domain.task import QuestionEvent, TaskEvent
 from store import tables
 from store.audit import audit
+from store.closing import missing
 from store.database import Store, open_store
+from store.evidence import Observation, record
 from store.moves import move
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -36,6 +40,9 @@ FACTS = st.fixed_dictionaries(
         "fresh_start": st.booleans(),
     },
 )
+CHECK, REVIEWER = "make test", "codex:gpt-5.5"
+SHAS = st.sampled_from(["a" * 40, "b" * 40])
+MAKERS = st.sampled_from(["openai", "anthropic", ""])
 _numbers = count(1)
 
 
@@ -52,6 +59,7 @@ class AnyMoves(RuleBasedStateMachine):
     @initialize()
     def publish_and_confirm(self) -> None:
         facts = {"owner": "ada", "slug": self.slug, "title": "T", "repository": "a/b", "merge": "by-hand"}
+        facts |= {"checks": [CHECK], "reviewers": [REVIEWER]}
         self.go(self.wish("plan", self.plan, PlanEvent.PUBLISH, facts))
         self.go(self.wish("plan", self.plan, PlanEvent.CONFIRM))
 
@@ -68,6 +76,48 @@ class AnyMoves(RuleBasedStateMachine):
         self.go(self.task_wish(ordinal, TaskEvent.CONFIRM, {}))
         steps = (TaskEvent.BEGIN, TaskEvent.WORKED, TaskEvent.CLEARED, TaskEvent.PUBLISHED)
         self.go(*(self.task_wish(ordinal, event, {}) for event in steps))
+
+    @rule(ordinal=ORDINALS, sha=SHAS, exit_code=st.sampled_from([0, 1]), command=st.sampled_from([CHECK, "true"]))
+    def record_a_check(self, ordinal: int, sha: str, exit_code: int, command: str) -> None:
+        for store in self.stores:
+            with store.write() as connection:
+                seen = Observation(
+                    plan_id=self.plan, task_id=f"{self.plan}-{ordinal}", kind=EvidenceKind.CHECK, content=b"said",
+                    commit_sha=sha, command=command, exit_code=exit_code,
+                )  # fmt: skip
+                if connection.scalar(select(tables.tasks.c.id).where(tables.tasks.c.id == seen.task_id)):
+                    move(connection, record(connection, seen, "a test", START))
+
+    @rule(
+        ordinal=ORDINALS, number=st.integers(1, 3), event=st.sampled_from(ReviewEvent), sha=SHAS, vendor=MAKERS,
+        authors=st.lists(MAKERS, max_size=2, unique=True),
+    )  # fmt: skip
+    def give_a_review(
+        self, ordinal: int, number: int, event: ReviewEvent, sha: str, vendor: str, authors: list[str]
+    ) -> None:
+        task = f"{self.plan}-{ordinal}"
+        self.go(self.task_wish(ordinal, TaskEvent.CONFIRM, {}))
+        self.go(self.run_wish(ordinal, "reviewer", number))
+        facts = {
+            "plan_id": self.plan, "task_id": task, "run_id": f"{task}-reviewer-{number}", "commit_sha": sha,
+            "reviewer": REVIEWER, "vendor": vendor, "author_vendors": authors,
+        }  # fmt: skip
+        self.go(self.wish("review", f"{task}-reviewer-{number}-review", event, facts))
+
+    @rule(ordinal=ORDINALS, sha=SHAS, proof=st.sampled_from(["proven", "unproven"]))
+    def call_a_commit_proven(self, ordinal: int, sha: str, proof: str) -> None:
+        self.go(self.task_wish(ordinal, TaskEvent.CLEARED, {"proven_sha": sha, "head_sha": sha}))
+        self.go(self.task_wish(ordinal, TaskEvent.MERGED, {"proof": proof}))
+
+    @rule(ordinal=ORDINALS, sha=SHAS, checked=st.booleans(), reviewed=st.booleans())
+    def take_a_commit_to_its_merge(self, ordinal: int, sha: str, checked: bool, reviewed: bool) -> None:
+        self.go(self.task_wish(ordinal, TaskEvent.CONFIRM, {}))
+        self.go(*(self.task_wish(ordinal, event, {}) for event in (TaskEvent.BEGIN, TaskEvent.WORKED)))
+        if checked:
+            self.record_a_check(ordinal, sha, 0, CHECK)
+        if reviewed:
+            self.give_a_review(ordinal, 1, ReviewEvent.APPROVE, sha, "openai", ["anthropic"])
+        self.call_a_commit_proven(ordinal, sha, "proven")
 
     @rule(event=st.sampled_from(PlanEvent), paused=st.booleans())
     def move_the_plan(self, event: PlanEvent, paused: bool) -> None:
@@ -112,6 +162,23 @@ class AnyMoves(RuleBasedStateMachine):
         for store in self.stores:
             with store.read() as connection:
                 assert audit(connection, self.plan) == ()
+                for task in connection.execute(select(tables.tasks).where(tables.tasks.c.plan_id == self.plan)):
+                    assert not task.proven_sha or missing(connection, task.id, task.proven_sha) == ()
+                    assert task.proof != "proven" or task.proven_sha
+                given = select(tables.reviews).where(tables.reviews.c.plan_id == self.plan)
+                for review in connection.execute(given.where(tables.reviews.c.state == "approved")):
+                    assert review.vendor
+                    assert not {review.vendor, ""} & set(review.author_vendors)
+
+    def run_wish(self, ordinal: int, role: str, number: int) -> Move:
+        task = f"{self.plan}-{ordinal}"
+        facts = {
+            "plan_id": self.plan, "task_id": task, "role": role, "number": number, "runtime": "shell",
+            "epoch": number,
+        }  # fmt: skip
+        return Move(
+            "run", f"{task}-{role}-{number}", "start", f"start:{task}-{role}-{number}", self.plan, "t", START, facts
+        )
 
     def task_wish(self, ordinal: int, event: TaskEvent, facts: Mapping[str, Any]) -> Move:
         born = {"plan_id": self.plan, "owner": "ada", "ordinal": ordinal, "title": "T", "runtime": "shell"}
@@ -148,6 +215,8 @@ class AnyMoves(RuleBasedStateMachine):
             tables.plans: tables.plans.c.id,
             tables.tasks: tables.tasks.c.plan_id,
             tables.questions: tables.questions.c.plan_id,
+            tables.reviews: tables.reviews.c.plan_id,
+            tables.evidence: tables.evidence.c.plan_id,
             tables.receipts: tables.receipts.c.chain,
             tables.chains: tables.chains.c.chain,
         }
