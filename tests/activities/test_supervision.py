@@ -362,7 +362,7 @@ class Spoken(OpenCode):
 class NoAgents(Commissions):
     """Sends runs out with nothing."""
 
-    def job(self, job: Job, run: RunFacts, task: TaskFacts, now: datetime) -> Job:
+    def job(self, job: Job, run: RunFacts, task: TaskFacts, now: datetime, metering: str = "") -> Job:
         return job
 
 

@@ -107,6 +107,8 @@ def test_the_plans_view_says_nothing_of_money_that_it_does_not_know(store: Store
     spender.begin(store)
     revision = {"plan_id": spender.plan, "number": 1, "digest": "d", "text": DOCUMENT}
     spender.go(store, spender.wish("revision", f"{spender.plan}-r1", "propose", revision))
+    with store.write() as connection:
+        connection.execute(update(runs).values(confinement=""))
     with store.read() as connection:
         before = plan_view(connection, spender.plan)
     spawned(store, spender, 1, metering=Metering.UNMETERED)
