@@ -122,9 +122,9 @@ def _login(folder: Path) -> Mapping[str, str]:
         if isinstance(ends, int | float):
             logins.require_current("claude", folder, ends / 1000, mend)
         return _subscription({name: value for name, value in told.items() if name in _KEPT})
-    key = (read_object(str(folder / ".claude.json")) or {}).get("primaryApiKey")
-    if isinstance(key, str) and key:
-        return {logins.KEY: key}
+    console = (read_object(str(folder / ".claude.json")) or {}).get("primaryApiKey")
+    if isinstance(console, str) and console:
+        return {logins.KEY: console}
     raise logins.NoLogin(f"claude has no login in {folder}", mend)
 
 

@@ -121,8 +121,8 @@ class Confiner:
             mounts.lend(str(job.memory))
         for file in launch.fixed:
             mounts.fix(str(file))
-        is_shut = job.door and how is not Confinement.NETWORKED
-        if is_shut and (name := _name_in(job.door.models)) and os.path.exists("/etc/hosts"):
+        shut = job.door if how is not Confinement.NETWORKED else None
+        if shut and (name := _name_in(shut.models)) and os.path.exists("/etc/hosts"):
             hosts = job.folder / "hosts"
             put(hosts, f"127.0.0.1 localhost {name}\n::1 localhost\n")
             mounts.fix("/etc/hosts", str(hosts))
