@@ -93,7 +93,7 @@ def _login(folder: Path) -> Mapping[str, str]:
     mend = f"CODEX_HOME={shlex.quote(str(folder))} codex login"
     told = read_object(str(folder / logins.CODEX)) or {}
     key, tokens = told.get("OPENAI_API_KEY"), told.get("tokens")
-    if isinstance(key, str) and key:
+    if isinstance(key, str) and key and told.get("auth_mode") != "chatgpt":
         return {logins.CODEX: json.dumps({"auth_mode": "apikey", "OPENAI_API_KEY": key})}
     if not isinstance(tokens, dict) or not tokens.get("access_token"):
         raise logins.NoLogin(f"codex has no login in {folder}", mend)

@@ -36,7 +36,7 @@ def test_an_agent_on_a_key_of_its_own_takes_a_task_to_a_merged_pull_request(rig:
     assert SAID in rig.command("check", path).out
     assert SAID in rig.command("submit", path).out
     assert SAID in rig.command("status", slug).out
-    assert SAID in rig.command("confirm", slug).out
+    assert SAID in rig.command("confirm", path).out
     assert [(task.state, task.proof) for task in rig.until_completed(slug).tasks] == [("merged", "proven")]
     assert rig.file(f"{slug}.txt") == "written\n"
     (run,) = runs(rig, slug)

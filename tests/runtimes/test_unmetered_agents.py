@@ -6,14 +6,19 @@ import hashlib
 import json
 import time
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from domain.confinement import Confine, Confinement
 from domain.run import Outcome
 from runtimes import logins
+from runtimes.confiner import Confiner
 from runtimes.logins import Logins
 from runtimes.port import Door
+from tests.runtimes.celled import needs_sandbox
 from tests.runtimes.test_agents import TOKEN, Agents, agents, provider, served
 from tests.runtimes.test_logins import jwt, put, with_key
 
@@ -36,6 +41,10 @@ def seen(agents: Agents) -> set[str]:
     return {request["token"] for request in agents.provider.asked() if request["main"]}
 
 
+def holding(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+
+
 def mark(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
@@ -45,6 +54,26 @@ def test_it_does_its_work_with_a_key_of_its_own(agents):
     verdict = agents.perform(on_its_own(agents))
     assert (verdict.outcome, verdict.exit_code, verdict.reason) == (Outcome.DONE, 0, "")
     assert (agents.work / "hi.txt").read_text() == "hi\n"
+    assert seen(agents) == {mark(KEY)}
+    # A CLI keeps its key nowhere else.
+    logins.forget(agents.home / "memory")
+    assert holding(agents.home) == [
+        each for each in holding(agents.home) if each.is_relative_to(agents.home / "logins")
+    ]
+
+
+@needs_sandbox
+def test_it_does_its_work_in_a_cell_with_the_hosts_network(agents):
+    with_key(agents.cli, agents.home / "logins" / agents.cli, KEY)
+    confiner = Confiner(Confine.AUTO, hidden=(agents.home,))
+    job = on_its_own(agents, script=f"cat {agents.home}/logins/{agents.cli}/* > stolen.txt; echo hi > hi.txt")
+    launch = agents.runtime.launch(confiner.job(job, Confinement.NETWORKED))
+    agents.folder = agents.bench.folder(job.folder.name)
+    agents.folder.spawn(confiner.confine(launch, job, Confinement.NETWORKED), datetime.now(UTC) + timedelta(minutes=9))
+    verdict, _ = agents.end()
+    assert (verdict.outcome, verdict.reason) == (Outcome.DONE, "")
+    assert (agents.work / "hi.txt").read_text() == "hi\n"
+    assert (agents.work / "stolen.txt").read_text() == ""
     assert seen(agents) == {mark(KEY)}
 
 
