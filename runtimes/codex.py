@@ -100,7 +100,8 @@ def _login(folder: Path) -> Mapping[str, str]:
     logins.require_current("codex", folder, _end_of(str(tokens["access_token"])), mend)
     # It would renew what it takes for old, and has nothing to do so with.
     now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-    kept = {**tokens, "refresh_token": ""}
+    kept = {name: tokens[name] for name in ("id_token", "access_token", "account_id") if name in tokens}
+    kept["refresh_token"] = ""
     return {
         logins.CODEX: json.dumps({"auth_mode": "chatgpt", "OPENAI_API_KEY": None, "tokens": kept, "last_refresh": now})
     }

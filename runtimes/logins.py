@@ -50,7 +50,8 @@ class Logins:
 
 
 def give(memory: Path, login: Mapping[str, str]) -> None:
-    """Put a login into a run's memory, for its user alone."""
+    """Put a login into a run's memory, for its user alone, in place of what may be there of another."""
+    forget(memory)
     for name, text in login.items():
         put(memory / name, text)
 

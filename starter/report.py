@@ -263,7 +263,7 @@ def _task_lines(task: TaskReport) -> list[str]:
     if task.runs:
         crashes = f", {task.crashes} crashed" if task.crashes else ""
         crashes += f", and {counted(task.worker_crashes, 'worker')} died beside them" if task.worker_crashes else ""
-        around = f" {task.metering}" if metering.has_unmetered(task.metering) else ""
+        around = f" ({task.metering})" if metering.has_unmetered(task.metering) else ""
         lines.append(f"    - {counted(task.runs, 'run')}{around}, {counted(task.check_runs, 'check')}{crashes}")
     for check in task.checks:
         code = "no exit code" if check.exit_code is None else f"exit {check.exit_code}"

@@ -77,8 +77,8 @@ def plan_view(connection: Connection, plan_id: str, seen: int = 0) -> PlanView |
         return None
     seq, head = head_of(connection, plan_id)
     latest = receipts_of(connection, plan_id, after=max(seen, seq - STORY), limit=STORY)
+    text = load_revision(connection, plan.id, plan.revision).text
     begun = metering_of(connection, plan_id=plan_id)
-    expected = _expected_metering(load_revision(connection, plan.id, plan.revision).text, plan.slug)
     return PlanView(
         plan_id=plan.id,
         slug=plan.slug,
@@ -93,12 +93,12 @@ def plan_view(connection: Connection, plan_id: str, seen: int = 0) -> PlanView |
         digest=plan.digest,
         seq=seq,
         head=head,
-        tasks=_tasks(connection, plan),
+        tasks=_tasks(connection, plan, text),
         story=tuple(line for receipt in latest if (line := tell(receipt)) is not None),
         story_starts_at=max(0, seq - STORY) + 1,
         confinement=confinement_of(connection, plan_id=plan_id),
         spent_nano_usd=metering.known(spent_on(connection, plan_id), unmetered=metering.has_unmetered(begun)),
-        metering=metering.of_runs(filter(None, (begun, expected))),
+        metering=metering.of_runs(filter(None, (begun, _expected_metering(text, plan.slug)))),
     )
 
 
@@ -132,9 +132,9 @@ def tell(receipt: Receipt) -> Happening | None:
     return Happening(receipt.seq, receipt.at.isoformat(timespec="seconds"), text)
 
 
-def _tasks(connection: Connection, plan: PlanRow) -> tuple[TaskView, ...]:
+def _tasks(connection: Connection, plan: PlanRow, text: str) -> tuple[TaskView, ...]:
     begun = _confirmed(connection, plan.id)
-    boxes = _boxes(load_revision(connection, plan.id, plan.revision).text, plan.slug)
+    boxes = _boxes(text, plan.slug)
     seen = {box.ordinal for box in boxes}
     return tuple(
         begun.get(box.ordinal)

@@ -139,7 +139,8 @@ def test_of_claudes_subscription_a_run_gets_what_asks_and_not_what_renews(tmp_pa
 def test_of_codexs_subscription_a_run_gets_what_asks_and_not_what_renews(tmp_path):
     access = jwt(exp=LATER / 1000)
     tokens = {"id_token": jwt(), "access_token": access, "refresh_token": RENEWAL, "account_id": "a"}
-    given = AGENTS["codex"].login(put(tmp_path, "auth.json", {"OPENAI_API_KEY": None, "tokens": tokens}))
+    newer = {"agent_identity": RENEWAL}
+    given = AGENTS["codex"].login(put(tmp_path, "auth.json", {"OPENAI_API_KEY": None, "tokens": {**tokens, **newer}}))
     assert RENEWAL not in str(given)
     assert json.loads(given["auth.json"])["tokens"] == {**tokens, "refresh_token": ""}
 
@@ -199,6 +200,12 @@ def test_after_a_run_its_login_is_gone_and_the_rest_of_its_memory_is_there(cli, 
     assert not [path for path in memory.rglob("*") if path.is_file() and KEY in path.read_text()]
     assert (memory / "session").exists()
     logins.forget(memory)
+
+
+def test_a_login_takes_the_place_of_the_one_before_of_whatever_kind(tmp_path):
+    logins.give(tmp_path, {logins.KEY: KEY})
+    logins.give(tmp_path, {logins.CLAUDE: "{}"})
+    assert [path.name for path in tmp_path.iterdir()] == [logins.CLAUDE]
 
 
 def test_forgetting_follows_no_link_and_minds_nothing_in_a_files_place(tmp_path):

@@ -57,9 +57,7 @@ def test_it_does_its_work_with_a_key_of_its_own(agents):
     assert seen(agents) == {mark(KEY)}
     # A CLI keeps its key nowhere else.
     logins.forget(agents.home / "memory")
-    assert holding(agents.home) == [
-        each for each in holding(agents.home) if each.is_relative_to(agents.home / "logins")
-    ]
+    assert all(each.is_relative_to(agents.home / "logins") for each in holding(agents.home))
 
 
 @needs_sandbox

@@ -113,7 +113,7 @@ def test_a_report_says_which_tasks_were_done_by_agents_that_are_not_metered():
     assert [task.metering for task in told.tasks] == ["unmetered", "", ""]
     markdown = to_markdown(told)
     assert "merge by-hand. Runs are partly confined. Agents are unmetered: they call their models on" in markdown
-    assert "    - 1 run unmetered, 1 check, 1 crashed\n" in markdown
+    assert "    - 1 run (unmetered), 1 check, 1 crashed\n" in markdown
     assert "Calls of models cost" not in markdown
     counted = to_markdown(build(replace(view, spent_nano_usd=10_000_000), "", [FACTS], SEEN, begun))
     assert "What was counted of calls of models cost 0.01 USD" in counted
