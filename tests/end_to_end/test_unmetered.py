@@ -73,7 +73,9 @@ def test_an_agent_on_a_key_of_its_own_takes_a_task_to_a_merged_pull_request(rig:
     words = rig.command("costs", slug).out
     assert "author-1: unmetered, and what it cost is not known" in words
     assert "0.00 USD spent" not in words
-    assert SAID in rig.temporal("workflow", "metadata", "--workflow-id", f"plan-{rig.view(slug).plan_id}")
+    view = rig.view(slug)
+    for workflow in (f"plan-{view.plan_id}", f"task-{view.tasks[0].id}"):
+        assert SAID in rig.temporal("workflow", "metadata", "--workflow-id", workflow)
 
     # Of the key there is nothing left but in the person's own folder.
     rig.until(lambda: not (rig.home / "memory" / rig.view(slug).tasks[0].id).exists(), "its memory is cleared away")
