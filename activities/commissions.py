@@ -16,11 +16,14 @@ from domain.agents import AGENTS
 from domain.brief import RESULT_SCHEMA, render, render_review
 from domain.errors import Unauthorized
 from domain.judge import turn_before, word_for
+from domain.metering import Metering
 from domain.review import VERDICT_SCHEMA
 from domain.rules import Policy, both
 from domain.run import Outcome, Role, RunFacts
 from domain.task import TaskFacts
 from forge.port import Forge
+from runtimes import logins
+from runtimes.logins import Logins
 from runtimes.port import Door, Job, Verdict
 from signing.capabilities import LONGEST, Grant
 from signing.keys import Signer
@@ -39,7 +42,7 @@ MARGIN = timedelta(minutes=5)
 class Commissions:
     """`home` is this host's folder, `relay` the address of the agents' door, empty where there is none.
 
-    `signer` mints capabilities, with a key that is for nothing else.
+    `signer` mints capabilities, with a key that is for nothing else. `logins` are for agents that are unmetered.
     """
 
     store: Store
@@ -47,6 +50,7 @@ class Commissions:
     home: Path
     relay: str
     signer: Signer
+    logins: Logins
 
     async def require_welcome(self, run: RunFacts, task: TaskFacts) -> None:
         """Ask the forge whether we may work on the task's repository now; nothing is minted before it says so.
@@ -58,12 +62,13 @@ class Commissions:
         if run.runtime in AGENTS:
             await self.forge.installation(task.repository)
 
-    def job(self, job: Job, run: RunFacts, task: TaskFacts, now: datetime) -> Job:
+    def job(self, job: Job, run: RunFacts, task: TaskFacts, now: datetime, metering: str = Metering.METERED) -> Job:
         """The job with all that an agent needs: its brief, its memory, and a capability for its door.
 
         The brief of a run is kept, and is the same at every call; the capability is not, and each is good
-        for this run alone. Raises Unauthorized where there is no door to send an agent to, and where the key that
-        signs capabilities here was retired.
+        for this run alone. That of an unmetered run is good for no model, and it has a login instead. Raises
+        Unauthorized where there is no door to send an agent to, and where the key that signs capabilities here was
+        retired.
         """
         if run.runtime not in AGENTS:
             return job
@@ -78,8 +83,10 @@ class Commissions:
             keys.require_in_use(connection, self.signer.kid)
             policy = policy_in(connection, run.plan_id, self.home)
             ceiling = _ceiling(connection, run)
+        around = metering == Metering.UNMETERED
         timeout = min(timedelta(seconds=job.timeout), LONGEST - MARGIN)
-        grant = Grant(task.owner, task.plan_id, task.id, run.id, run.epoch, run.role, run.model, ceiling)
+        good_for = ("", 0) if around else (run.model, ceiling)
+        grant = Grant(task.owner, task.plan_id, task.id, run.id, run.epoch, run.role, *good_for)
         token = mint(self.signer, grant, now, timeout + MARGIN)
         door = Door(f"{self.relay}/models", f"{self.relay}/mcp", token, ceiling)
         return replace(
@@ -89,16 +96,26 @@ class Commissions:
             brief=brief.text,
             note=note or "Go on where you stopped.",
             model=run.model,
-            memory=self.memory(run),
+            memory=self.memory(run, metering),
             session=task.session if run.role is Role.AUTHOR else "",
             schema=brief.schema,
             door=door,
             policy=both(policy, _MAY_WRITE_NOTHING) if run.role.judges else policy,
+            login=self.logins.of(run.runtime) if around else None,
         )
 
-    def memory(self, run: RunFacts) -> Path:
-        """Where the agent's CLI keeps its sessions: one folder for all runs of a task and role."""
-        return self.home / "memory" / run.task_id / f"{run.role}-{run.runtime}"
+    def memory(self, run: RunFacts, metering: str) -> Path:
+        """Where the agent's CLI keeps its sessions: one folder for all runs of a task and role.
+
+        What an unmetered run leaves there may hold its login, wherever its agent put it: metered ones have another.
+        """
+        around = "-unmetered" if metering == Metering.UNMETERED else ""
+        return self.home / "memory" / run.task_id / f"{run.role}-{run.runtime}{around}"
+
+    def forget(self, run: RunFacts) -> None:
+        """Take the login of a run that has ended out of its memory, if it had one."""
+        if run.runtime in AGENTS:
+            logins.forget(self.memory(run, Metering.UNMETERED))
 
     def outcome(self, run: RunFacts, owner: str, verdict: Verdict, now: datetime) -> tuple[Verdict, str]:
         """The verdict once what the run said to us is taken in, and what it asked a person.

@@ -9,9 +9,9 @@ from datetime import datetime
 from temporalio import activity
 
 from activities.redaction import publishable
+from domain import confinement, metering
 from domain.agents import AGENTS
 from domain.brief import summary_in
-from domain.confinement import sentence
 from domain.errors import NotFound
 from domain.identity import branch_of
 from domain.publication import FindRepository, MergeOrder
@@ -142,7 +142,8 @@ class Landing:
             seen = evidence.evidence_of(connection, task_id=task_id)
             result = words.last_result(connection, task_id) if task.runtime in AGENTS else None
             head = Head(task.plan_id, *receipts.head_of(connection, task.plan_id))
-            confinement = views.confinement_of(connection, plan_id=task.plan_id, task_id=task.id)
+            kept = views.confinement_of(connection, plan_id=task.plan_id, task_id=task.id)
+            around = views.metering_of(connection, plan_id=task.plan_id, task_id=task.id)
         token = seal(self.signer, head)
         with self.store.write() as connection:
             seals.keep_seal(connection, head.chain, head.seq, token)
@@ -152,7 +153,8 @@ class Landing:
             for one in seen
             if one.commit_sha == task.head_sha and one.kind in _PROOF
         ]
-        chain = f"Receipt {head.seq} of plan `{head.chain}`, chain head `{head.hash}`. {sentence(confinement)}"
+        how = f"{confinement.sentence(kept)} {metering.sentence(around)}".rstrip()
+        chain = f"Receipt {head.seq} of plan `{head.chain}`, chain head `{head.hash}`. {how}"
         asked = f"{task.title}\n\n{task.body}"
         said = publishable(summary_in(result.body)) if result else ""
         body = text.body(

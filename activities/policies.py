@@ -1,7 +1,8 @@
-"""What an agent may not do in a plan: what the plan refuses, and what its owner refuses in every plan."""
+"""What a plan's runs may do: what the plan says of them, and what its owner refuses in every plan."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -9,16 +10,26 @@ from sqlalchemy import Connection
 
 from domain.confinement import Confine, Network
 from domain.document import parse
+from domain.metering import Meter
 from domain.plan import PlanSpec
 from domain.rules import Policy, both
 from runtimes.owner_policy import owner_policy
 from store.plans import load_plan, load_revision
 
 
-def terms_in(connection: Connection, plan_id: str) -> tuple[Confine, Network]:
-    """How the plan's runs are to be confined, and what its checks and scripts reach, as the confirmed text says."""
+@dataclass(frozen=True)
+class Terms:
+    """How a plan's runs are to be confined, what those reach that have no door, and whether its agents are metered."""
+
+    confine: Confine
+    network: Network
+    metering: Meter
+
+
+def terms_in(connection: Connection, plan_id: str) -> Terms:
+    """As the confirmed text says."""
     plan = _confirmed(connection, plan_id)
-    return plan.confine, plan.network
+    return Terms(plan.confine, plan.network, plan.metering)
 
 
 def policy_in(connection: Connection, plan_id: str, home: Path) -> Policy:

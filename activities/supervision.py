@@ -15,13 +15,14 @@ from pathlib import Path
 from temporalio import activity
 
 from activities.commissions import Commissions
-from activities.policies import terms_in
+from activities.policies import Terms, terms_in
 from activities.redaction import showable
 from activities.screens import EVERY, Camera
 from activities.story import Teller, story_of
 from domain.agents import AGENTS
 from domain.confinement import Confinement
 from domain.errors import NotFound, WatchbillError
+from domain.metering import Meter, Metering
 from domain.run import STATE_OF, EndKind, Role, RunEnd, RunFacts, RunState
 from domain.task import TaskFacts
 from runtimes.confiner import Confiner
@@ -139,23 +140,28 @@ class Supervision:
             path=self.agent_path,
         )
         now = datetime.now(UTC)
-        job = self.commissions.job(job, run, task, now)
-        how = self._confinement(run, job)
+        terms = self._terms(run)
+        metering = _metering(run, terms)
+        job = self.commissions.job(job, run, task, now, metering)
+        how = self._confinement(run, job, terms)
         launch = self._runtime(run).launch(self.confiner.job(job, how))
         launch = self.confiner.confine(launch, job, how)
         with self.store.write() as connection:
-            cap = job.door.cap_nano_usd if job.door else None
-            runs.spawned(connection, run, self.keeper, how, now, self.incarnation, cap)
+            cap = job.door.cap_nano_usd if job.door and not job.login else None
+            runs.spawned(connection, run, self.keeper, how, now, self.incarnation, cap, metering)
         folder.spawn(launch, now + self.keeper.lease)
         return True
 
-    def _confinement(self, run: RunFacts, job: Job) -> Confinement:
+    def _terms(self, run: RunFacts) -> Terms:
+        with self.store.read() as connection:
+            return terms_in(connection, run.plan_id)
+
+    def _confinement(self, run: RunFacts, job: Job, terms: Terms) -> Confinement:
         """How the run is confined; what was written down of it once holds."""
         if run.state is RunState.RUNNING:
             return Confinement(run.confinement)
-        with self.store.read() as connection:
-            confine, network = terms_in(connection, run.plan_id)
-        return self.confiner.choose(confine, network, has_door=job.door is not None)
+        has_door = job.door is not None and job.login is None
+        return self.confiner.choose(terms.confine, terms.network, has_door=has_door)
 
     def _heed(self, folder: RunFolder, run: RunFacts) -> None:
         """Stop the run if the graph wants it no more. A read, so that a cancel need not wait for a renewal."""
@@ -209,6 +215,7 @@ class Supervision:
             return tasks.load_run(connection, run.id).confinement == Confinement.CONFINED
 
     def _record(self, folder: RunFolder, run: RunFacts, end: RunEnd, screen: str | None = None) -> RunEnd:
+        self.commissions.forget(run)
         # First what the supervisor told: there is room for so many, and of the other an agent can write any number.
         story = (*story_of(folder.events(), ours=True), *story_of(folder.uses()))
         now = datetime.now(UTC)
@@ -227,6 +234,13 @@ def _has_begun(folder: RunFolder) -> bool:
     """Whether the run's program is there, or has been; once it has, that stays so."""
     status = folder.status()
     return isinstance(status, Live | Ended) or (isinstance(status, Dead) and status.begun)
+
+
+def _metering(run: RunFacts, terms: Terms) -> str:
+    """Whether the run is metered, where it is an agent's; what was written down of it once holds."""
+    if run.state is RunState.RUNNING or run.runtime not in AGENTS:
+        return run.metering
+    return Metering.UNMETERED if terms.metering is Meter.OFF else Metering.METERED
 
 
 def _never_started(run: RunFacts, why: str) -> RunEnd:

@@ -17,6 +17,7 @@ from domain.confinement import Confine, Network
 from domain.errors import Fault, InvalidPlan
 from domain.front_matter import INVISIBLE, MAX_TITLE, FrontMatter, read_front_matter
 from domain.identity import digest, slugify
+from domain.metering import Meter
 from domain.outline import MAX_NESTING, Item, Outline, Section, find_tasks, read_outline
 from domain.plan import MergePolicy, PlanSpec, TaskSpec
 from domain.review import why_not_independent
@@ -63,6 +64,8 @@ def _read(text: str | bytes, file_name: str) -> tuple[PlanSpec | None, tuple[Tas
     _check_order(tasks, faults)
     _check_front_matter(front, faults)
     _check_independence(front, tasks, faults)
+    if front.metering is Meter.OFF:
+        _check_unmetered(front, tasks, faults)
     slug = front.slug or _slug_of_file(file_name, front, faults)
     if faults.found:
         return None, tasks, faults.sorted()
@@ -84,6 +87,7 @@ def _read(text: str | bytes, file_name: str) -> tuple[PlanSpec | None, tuple[Tas
         policy=Policy(front.refuse_tools, front.refuse_commands, front.refuse_paths),
         confine=front.confine,
         network=front.network,
+        metering=front.metering,
     )
     return plan, tasks, ()
 
@@ -209,6 +213,8 @@ def _model(item: Item, runtime: str, attributes: Attributes, front: FrontMatter,
 def _task_budget(line: int, attributes: Attributes, front: FrontMatter, faults: _Faults) -> int | None:
     if attributes.budget is None:
         return front.budget
+    if front.metering is Meter.OFF:
+        faults.add(line, f"budget: {_HOLDS_NOTHING}")
     if front.budget is not None and attributes.budget > front.budget:
         faults.add(line, f"budget: more than the plan's {format_usd(front.budget)}; a task may only say less")
     return attributes.budget
@@ -263,6 +269,25 @@ def _check_independence(front: FrontMatter, tasks: tuple[TaskSpec, ...], faults:
         ):
             if why:
                 faults.add(front.lines["reviewers"], f"reviewers: {why}")
+
+
+_HOLDS_NOTHING = "with `metering: off` nobody counts what agents cost, so it would hold nothing; remove one of them"
+
+
+def _check_unmetered(front: FrontMatter, tasks: tuple[TaskSpec, ...], faults: _Faults) -> None:
+    """What cannot be said together with `metering: off`, and what has to be."""
+    lines = front.lines
+    if "budget" in lines:
+        faults.add(lines["budget"], f"budget: {_HOLDS_NOTHING}")
+    if front.confine is Confine.REQUIRED:
+        why = "the only address of a confined agent is the relay, and `metering: off` sends it around that"
+        faults.add(lines["confine"], f"confine: required: {why}; remove one of them")
+    elif front.complete and front.network is not Network.OPEN:
+        why = "an agent that goes around the relay needs the host's network"
+        faults.add(lines["metering"], f"metering: off needs `network: open`: {why}; add that line, or remove this one")
+    if front.complete and tasks and not front.reviewers and all(task.runtime == "shell" for task in tasks):
+        why = f"no task is done by an agent ({', '.join(AGENTS)})"
+        faults.add(lines["metering"], f"metering: {why}, so nothing here is metered; remove the line")
 
 
 def _check_runtime(line: int, runtime: str, faults: _Faults) -> None:

@@ -19,6 +19,7 @@ from domain.confinement import Confine, Network
 from domain.errors import Fault
 from domain.flat_yaml import Entry, Unreadable, Value, read_entries
 from domain.identity import SLUG
+from domain.metering import Meter
 from domain.plan import MergePolicy
 from domain.review import Reviewer, reviewer_of
 from domain.rules import pattern_problem
@@ -59,6 +60,7 @@ class FrontMatter:
     timeout: int = 3600
     confine: Confine = Confine.AUTO
     network: Network = Network.NONE
+    metering: Meter = Meter.ON
     lines: Mapping[str, int] = field(default_factory=dict)
     complete: bool = True
 
@@ -202,6 +204,13 @@ def _reviewers(value: Value) -> tuple[Reviewer, ...]:
     return reviewers
 
 
+def _metering(value: Value) -> Meter:
+    text = _text(value)
+    if text != Meter.OFF:
+        raise ValueError(f"{text!r} is not {Meter.OFF}; without this line agents are metered")
+    return Meter.OFF
+
+
 def _patterns(rule: str) -> Callable[[Value], tuple[str, ...]]:
     def read(value: Value) -> tuple[str, ...]:
         patterns = _texts(value)
@@ -233,4 +242,5 @@ _READERS: dict[str, Callable[[Value], object]] = {
     "timeout": lambda value: duration(_text(value)),
     "confine": _confine,
     "network": _network,
+    "metering": _metering,
 }

@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from domain.agents import AGENTS
 from domain.confinement import Confine, Network
 from domain.lifecycle import Lifecycle, table
+from domain.metering import Meter, Metering
 from domain.rules import NOTHING_REFUSED, Policy
 
 
@@ -115,7 +117,7 @@ class PlanSpec:
     """A document that parsed without a fault. `spec` is its prose, `digest` names its exact text.
 
     `policy` is what the plan refuses; its owner's own policy comes on top of it. `confine` can only ask
-    for more than the worker does; `network` is what checks and scripts reach.
+    for more than the worker does; `network` is what checks and scripts reach, and agents that are not metered.
     """
 
     slug: str
@@ -135,3 +137,15 @@ class PlanSpec:
     policy: Policy = NOTHING_REFUSED
     confine: Confine = Confine.AUTO
     network: Network = Network.NONE
+    metering: Meter = Meter.ON
+
+    @property
+    def has_agents(self) -> bool:
+        return any(task.runtime in AGENTS for task in self.tasks)
+
+    @property
+    def expected_metering(self) -> str:
+        """What the runs of its agents are to be, a Metering; empty where it has no agents."""
+        if not self.has_agents:
+            return ""
+        return Metering.UNMETERED if self.metering is Meter.OFF else Metering.METERED

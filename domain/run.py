@@ -86,9 +86,10 @@ class RunFacts:
     `model` is the name of the model it uses, empty without one; `outcome` what it amounted to, empty while
     it lives; `session` the id under which its CLI remembers it, `asked` what it asked a person.
     `exit_code` is the process's exit status, negative for a signal, None while unknown.
-    `confinement` is a Confinement, empty until the run's process begins.
+    `confinement` is a Confinement, empty until the run's process begins. `metering` is a Metering from then on, and
+    empty for what is no agent's.
     `cap_nano_usd` is what its capability is good for, 0 for no bound of its own; None until the process begins,
-    and of what is no agent's.
+    of what is no agent's, and of what is not metered.
     `ordinal` counts the check commands of a plan from 1, or its reviewers; it is 0 for an author. `started_at` is
     ISO 8601.
     """
@@ -116,6 +117,7 @@ class RunFacts:
     asked: str = ""
     confinement: str = "unconfined"
     cap_nano_usd: int | None = None
+    metering: str = ""
 
     @property
     def live(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from domain.confinement import sentence
+from domain import confinement, metering
 from domain.plan import MergePolicy, PlanState
 from domain.policy import UNPROVEN
 from domain.task import ENDED, TaskState
@@ -60,7 +60,9 @@ class PlanView:
     `story` is the tail of what happened; `story_starts_at` is the seq of the first receipt that it may
     tell of, so that a reader whose cursor is older knows that lines are missing. `head` is the receipt chain's hash.
     `confinement` is what the plan's runs were, as `domain.confinement.of_runs` puts it.
-    `spent_nano_usd` is what its calls of models have cost, and what those under way may come to.
+    `metering` is what its agents are, as `domain.metering.of_runs` puts it, those to come included; empty without any.
+    `spent_nano_usd` is what its calls of models have cost, and what those under way may come to; None where nothing
+    was counted and agents were at work who are not counted.
     """
 
     plan_id: str
@@ -80,7 +82,8 @@ class PlanView:
     story: tuple[Happening, ...] = ()
     story_starts_at: int = 1
     confinement: str = "unconfined"
-    spent_nano_usd: int = 0
+    spent_nano_usd: int | None = 0
+    metering: str = ""
 
     @property
     def needs_person(self) -> bool:
@@ -164,7 +167,8 @@ def to_markdown(plan: PlanView) -> str:
             name = f" (`{task.question_id}`)" if task.question_id else ""
             lines.append(f"  - waits for a person{name}: {_plain(waits, max(room, _SHORT))}")
             room -= len(waits)
-    lines += ["", f"{sentence(plan.confinement)} Chain {plan.seq}:`{plan.head[:16]}`."]
+    told = " ".join(filter(None, (confinement.sentence(plan.confinement), metering.sentence(plan.metering))))
+    lines += ["", f"{told} Chain {plan.seq}:`{plan.head[:16]}`."]
     return "\n".join(lines)
 
 

@@ -15,6 +15,12 @@ LEASE = timedelta(seconds=180)
 """For how long money is set aside without a word from the relay."""
 
 
+def require_metered(caller: Caller) -> None:
+    """Raises Refused for a capability that is good for no model: a run is metered or it is not, and never half."""
+    if not caller.grant.model_id:
+        raise Refused(403, "this run is unmetered: it asks its model on a login of its own, and nothing here")
+
+
 def require_model(wish: Wish, caller: Caller) -> None:
     """Raises Refused for another model than the capability's."""
     pinned = caller.grant.model_id

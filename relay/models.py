@@ -22,7 +22,7 @@ from domain.errors import Unavailable
 from pricing.prices import Price, Prices
 from relay.answers import Refused, final, headers_of
 from relay.arrival import Arrival
-from relay.asking import LEASE, ask_of, require_model, shrink
+from relay.asking import LEASE, ask_of, require_metered, require_model, shrink
 from relay.bookkeeping import Bookkeeping
 from relay.callers import Caller, Callers
 from relay.exchange import End, Exchange
@@ -127,6 +127,7 @@ class Models:
     async def _think(self, call: _Call) -> None:
         arrival, shape = call.arrival, call.shape
         caller = call.caller = await self._caller(arrival, shape)
+        require_metered(caller)
         if _is_list(arrival):
             await self._callers.require_live(caller)
             call.outcome, call.status = "listed", 200

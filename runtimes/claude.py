@@ -1,13 +1,15 @@
 """Claude Code, without a terminal: `claude --print` with its stream of messages.
 
 It asks a program of ours for its credential and one for the header to our tools, so that neither its
-environment nor its command line holds a secret; the prompt comes from standard input.
+environment nor its command line holds a secret; the prompt comes from standard input. A login that is no key stands
+where it keeps its own.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from domain.run import Outcome
-from runtimes import agent
+from runtimes import agent, logins
 from runtimes.agent import Ending
+from runtimes.files import read_object
 from runtimes.folder import RunFolder
 from runtimes.memory import files_below
 from runtimes.port import Installed, Job, Launch, RunResult, Verdict
@@ -38,9 +41,9 @@ class Claude:
         resumed = _remembers(setting.memory, job.session)
         # Without the repository's settings its instructions are not read either.
         instructions = agent.instructions(job, "CLAUDE.md", "AGENTS.md")
-        settings, helper = setting.path("claude-settings.json"), setting.path("claude-key")
-        agent.put_teller(helper, setting.token)
-        agent.put(settings, json.dumps({"apiKeyHelper": str(helper), **setting.policy.settings}))
+        settings = setting.path("claude-settings.json")
+        asking, address = self._way(setting)
+        agent.put(settings, json.dumps({**asking, **setting.policy.settings}))
         arguments = [
             *("--print", "--output-format", "stream-json", "--verbose"),
             *("--model", job.model, "--tools", _TOOLS, "--dangerously-skip-permissions"),
@@ -54,7 +57,7 @@ class Claude:
         env = {
             **setting.env,
             "CLAUDE_CONFIG_DIR": str(setting.memory),
-            "ANTHROPIC_BASE_URL": f"{setting.door.models}/anthropic",
+            **({"ANTHROPIC_BASE_URL": address} if address else {}),
             # A run's capability is for one model; small errands are run on this one unless told otherwise.
             "ANTHROPIC_DEFAULT_HAIKU_MODEL": job.model,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -78,6 +81,23 @@ class Claude:
             stream=True,
         )
 
+    def login(self, folder: Path, model: str = "") -> Mapping[str, str]:
+        return _login(folder)
+
+    def _way(self, setting: agent.Setting) -> tuple[Mapping[str, str], str]:
+        """How it gets its credential, as settings, and where its model is; empty for its own address."""
+        login, helper = setting.job.login, setting.path("claude-key")
+        asking = {"apiKeyHelper": str(helper)}
+        if login is None:
+            agent.put_teller(helper, setting.token)
+            return asking, f"{setting.door.models}/anthropic"
+        given = self.login(login.folder, setting.job.model)
+        logins.give(setting.memory, given)
+        if logins.KEY not in given:
+            return {}, login.anthropic
+        agent.put_teller(helper, setting.memory / logins.KEY)
+        return asking, login.anthropic
+
     def judge(self, result: RunResult, folder: RunFolder) -> Verdict:
         session, ending = _read(folder.stream())
         return agent.verdict(result, folder, session, ending)
@@ -87,6 +107,33 @@ class Claude:
 
     def installed(self, path: str) -> Installed:
         return agent.program(self.name, path)
+
+
+def _login(folder: Path) -> Mapping[str, str]:
+    """A key or a token that a person put there, or what `/login` left: a subscription's, or a key of its own."""
+    mend = f"CLAUDE_CONFIG_DIR={shlex.quote(str(folder))} claude /login"
+    if key := logins.line_in(folder / "api-key"):
+        return {logins.KEY: key}
+    if token := logins.line_in(folder / "setup-token"):
+        return _subscription({"accessToken": token, "scopes": ["user:inference"]})
+    told = (read_object(str(folder / logins.CLAUDE)) or {}).get("claudeAiOauth")
+    if isinstance(told, dict) and isinstance(told.get("accessToken"), str) and told["accessToken"]:
+        ends = told.get("expiresAt")
+        if isinstance(ends, int | float):
+            logins.require_current("claude", folder, ends / 1000, mend)
+        return _subscription({name: value for name, value in told.items() if name in _KEPT})
+    console = (read_object(str(folder / ".claude.json")) or {}).get("primaryApiKey")
+    if isinstance(console, str) and console:
+        return {logins.KEY: console}
+    raise logins.NoLogin(f"claude has no login in {folder}", mend)
+
+
+_KEPT = ("accessToken", "expiresAt", "scopes", "subscriptionType", "rateLimitTier")
+"""What of a subscription's login a run is given. The other is what renews it."""
+
+
+def _subscription(told: Mapping[str, Any]) -> Mapping[str, str]:
+    return {logins.CLAUDE: json.dumps({"claudeAiOauth": {"expiresAt": None, **told, "refreshToken": None}})}
 
 
 def _our_tools(setting: agent.Setting) -> tuple[str, ...]:

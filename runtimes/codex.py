@@ -3,20 +3,25 @@
 Its credential is told by a command of ours (`[model_providers.*.auth]`), so that its environment holds no
 secret. The header to our tools has to stand in its configuration, which is of mode 0600 and lies where its
 sandbox lets no tool write; the prompt comes from standard input. In the sandbox tools have no network, and
-cannot write to `.git`.
+cannot write to `.git`. A login of its own stands where it keeps one.
 """
 
 from __future__ import annotations
 
+import base64
 import json
+import math
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from domain.run import Outcome
-from runtimes import agent
+from runtimes import agent, logins
 from runtimes.agent import Ending
+from runtimes.files import read_object
 from runtimes.folder import RunFolder
 from runtimes.memory import files_below
 from runtimes.port import Installed, Job, Launch, RunResult, Verdict
@@ -43,7 +48,10 @@ class Codex:
         """WatchbillError for a job that is none for an agent."""
         setting = agent.set_up(job, self.name)
         resumed = _remembers(setting.memory, job.session)
-        agent.put_teller(setting.path("codex-key"), setting.token)
+        if job.login is None:
+            agent.put_teller(setting.path("codex-key"), setting.token)
+        else:
+            logins.give(setting.memory, self.login(job.login.folder, job.model))
         configuration = setting.memory / "config.toml"
         agent.put(configuration, _configuration(setting))
         arguments = ["--json", "--strict-config", "--skip-git-repo-check", *setting.policy.arguments]
@@ -64,6 +72,9 @@ class Codex:
             fixed=(configuration,),
         )
 
+    def login(self, folder: Path, model: str = "") -> Mapping[str, str]:
+        return _login(folder)
+
     def judge(self, result: RunResult, folder: RunFolder) -> Verdict:
         session, ending = _read(folder.stream(), wants_json=(folder.path / _SCHEMA).exists())
         if ending is not None and ending.outcome is Outcome.DONE and (why := agent.refused_at_last(folder)):
@@ -75,6 +86,52 @@ class Codex:
 
     def installed(self, path: str) -> Installed:
         return agent.program(self.name, path)
+
+
+def _login(folder: Path) -> Mapping[str, str]:
+    """A key of the API's, or a subscription's tokens but the one that renews them."""
+    mend = f"CODEX_HOME={shlex.quote(str(folder))} codex login"
+    told = read_object(str(folder / logins.CODEX)) or {}
+    key, tokens = told.get("OPENAI_API_KEY"), told.get("tokens")
+    if isinstance(key, str) and key and told.get("auth_mode") != "chatgpt":
+        return {logins.CODEX: json.dumps({"auth_mode": "apikey", "OPENAI_API_KEY": key})}
+    if not isinstance(tokens, dict) or not tokens.get("access_token"):
+        raise logins.NoLogin(f"codex has no login in {folder}", mend)
+    logins.require_current("codex", folder, _end_of(str(tokens["access_token"])), mend)
+    # It would renew what it takes for old, and has nothing to do so with.
+    now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    kept = {name: tokens[name] for name in ("id_token", "access_token", "account_id") if name in tokens}
+    kept["refresh_token"] = ""
+    return {
+        logins.CODEX: json.dumps({"auth_mode": "chatgpt", "OPENAI_API_KEY": None, "tokens": kept, "last_refresh": now})
+    }
+
+
+def _end_of(token: str) -> float:
+    """When a signed token ends, in seconds since 1970, as it says itself; never for one that does not say."""
+    try:
+        part = token.split(".")[1]
+        ends = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))["exp"]
+        return float(ends)
+    except (ValueError, LookupError, TypeError):
+        return math.inf
+
+
+def _provider(setting: agent.Setting) -> dict[str, dict[str, Any]]:
+    """Where its model is, and who says its credential."""
+    login = setting.job.login
+    address = f"{setting.door.models}/openai" if login is None else login.openai
+    provider = {
+        "name": "Watchbill",
+        **({"base_url": f"{address}/v1"} if address else {}),
+        "wire_api": "responses",
+        "request_max_retries": 0,
+        "stream_max_retries": 0,
+    }
+    if login is not None:
+        return {"model_providers.watchbill": {**provider, "requires_openai_auth": True}}
+    auth = {"command": str(setting.path("codex-key"))}
+    return {"model_providers.watchbill": provider, "model_providers.watchbill.auth": auth}
 
 
 def _configuration(setting: agent.Setting) -> str:
@@ -91,15 +148,10 @@ def _configuration(setting: agent.Setting) -> str:
             "check_for_update_on_startup": False,
             # What the repository tells agents; a reviewer is told nothing by what it is to judge.
             **({"project_doc_max_bytes": 0} if job.reads_only else {}),
+            # Not in a keyring of the person's.
+            "cli_auth_credentials_store": "file",
         },
-        "model_providers.watchbill": {
-            "name": "Watchbill",
-            "base_url": f"{door.models}/openai/v1",
-            "wire_api": "responses",
-            "request_max_retries": 0,
-            "stream_max_retries": 0,
-        },
-        "model_providers.watchbill.auth": {"command": str(setting.path("codex-key"))},
+        **_provider(setting),
         # Package managers keep their caches in the home.
         "sandbox_workspace_write": {"writable_roots": [setting.env["HOME"]]},
         "analytics": {"enabled": False},

@@ -44,6 +44,8 @@ class Confiner:
     def choose(self, plan: Confine, network: Network, *, has_door: bool) -> Confinement:
         """What a run of a plan is to be, by its wishes and by what this host can.
 
+        `has_door` is whether the relay is all that it needs to reach: so it is for an agent, unless it is unmetered.
+
         Raises NotFound where it has to be confined and cannot be, WatchbillError where the plan asks for
         the host's network and has to be confined.
         """
@@ -54,7 +56,7 @@ class Confiner:
         if is_open and wish is Confine.REQUIRED:
             raise WatchbillError(
                 "this worker's runs have to be confined, and the plan's `network: open` is no confinement; publish it "
-                "without, or set WATCHBILL_CONFINE=auto"
+                "without it and without what needs it, or set WATCHBILL_CONFINE=auto"
             )
         sandbox = self.find()
         if not sandbox.missing:
@@ -67,6 +69,8 @@ class Confiner:
         """The job as a run of this confinement needs it: in a cell, its door has another address at times."""
         if how is Confinement.UNCONFINED:
             return job
+        if how is Confinement.NETWORKED:
+            return replace(job, confined=True)
         door = job.door
         if door:
             mcp = _seen_inside(door.mcp) if door.mcp else ""
@@ -83,7 +87,8 @@ class Confiner:
         sandbox = self.find()
         if sandbox.missing:
             raise NotFound(_refusal(sandbox))
-        passage = _passage(job.door.models) if job.door else None
+        # With the host's network it finds the door where it is.
+        passage = _passage(job.door.models) if job.door and how is not Confinement.NETWORKED else None
         argv = (
             sandbox.program,
             *sandbox.shut,
@@ -116,7 +121,8 @@ class Confiner:
             mounts.lend(str(job.memory))
         for file in launch.fixed:
             mounts.fix(str(file))
-        if job.door and (name := _name_in(job.door.models)) and os.path.exists("/etc/hosts"):
+        shut = job.door if how is not Confinement.NETWORKED else None
+        if shut and (name := _name_in(shut.models)) and os.path.exists("/etc/hosts"):
             hosts = job.folder / "hosts"
             put(hosts, f"127.0.0.1 localhost {name}\n::1 localhost\n")
             mounts.fix("/etc/hosts", str(hosts))

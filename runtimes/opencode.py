@@ -10,21 +10,25 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from domain.errors import WatchbillError
 from domain.run import Outcome
-from runtimes import agent
+from runtimes import agent, logins
 from runtimes.agent import Ending
+from runtimes.files import read_object
 from runtimes.folder import RunFolder
 from runtimes.memory import is_file, is_folder
 from runtimes.port import Door, Installed, Job, Launch, RunResult, Verdict
 from runtimes.scenes import Noted, Said, Scene, Used, dig, what_of, words
 
 _PROVIDER = "watchbill"
+_COMPATIBLE = "@ai-sdk/openai-compatible"
 _TOKEN = "{file:./token}"  # noqa: S105 - the place of one, relative to the configuration
 _CONTEXT_TOKENS = 200_000
 _STEPS = 1_000_000
@@ -44,7 +48,8 @@ class OpenCode:
         setting = agent.set_up(job, self.name)
         resumed = _remembers(setting.memory, job.session)
         config = setting.path("opencode.json")
-        agent.put(config, json.dumps({**_configuration(job, setting.door), **setting.policy.settings}))
+        way = self._way(setting)
+        agent.put(config, json.dumps({**_configuration(job, setting.door, way), **setting.policy.settings}))
         env = {
             **setting.env,
             "OPENCODE_CONFIG": str(config),
@@ -74,6 +79,25 @@ class OpenCode:
             stream=True,
         )
 
+    def login(self, folder: Path, model: str = "") -> Mapping[str, str]:
+        return _login(folder, model)
+
+    def _way(self, setting: agent.Setting) -> dict[str, Any]:
+        """How it reaches its model: the package that speaks the API of the model's maker, and its options."""
+        job, login = setting.job, setting.job.login
+        maker, package = _api_of(job.model)
+        if login is None:
+            options = {"apiKey": _TOKEN, "headers": {"Authorization": f"Bearer {_TOKEN}"}}
+            return {"npm": package, "options": {"baseURL": f"{setting.door.models}/{maker}/v1", **options}}
+        address = login.anthropic if maker == "anthropic" else login.openai
+        if not address and package == _COMPATIBLE:
+            raise WatchbillError(
+                f"where the model {job.model} is to be reached is not known; set WATCHBILL_OPENAI_URL on the worker"
+            )
+        logins.give(setting.memory, self.login(login.folder, job.model))
+        options = {"apiKey": f"{{file:{setting.memory / logins.KEY}}}"}
+        return {"npm": package, "options": {**({"baseURL": f"{address}/v1"} if address else {}), **options}}
+
     def judge(self, result: RunResult, folder: RunFolder) -> Verdict:
         session, ending = _read(folder.stream())
         if ending is not None and ending.outcome is Outcome.DONE and (why := agent.refused_at_last(folder)):
@@ -87,14 +111,12 @@ class OpenCode:
         return agent.program(self.name, path)
 
 
-def _configuration(job: Job, door: Door) -> dict[str, Any]:
+def _configuration(job: Job, door: Door, way: Mapping[str, Any]) -> dict[str, Any]:
     model = job.model
-    package, base = _api_of(model, door)
     # Without the repository's configuration its instructions are not read either.
     instructions = agent.instructions(job, "AGENTS.md", "CLAUDE.md")
-    options = {"baseURL": base, "apiKey": _TOKEN, "headers": {"Authorization": f"Bearer {_TOKEN}"}}
     limit = {"context": _CONTEXT_TOKENS, "output": agent.MAX_OUTPUT_TOKENS}
-    provider = {"name": "Watchbill", "npm": package, "options": options, "models": {model: {"limit": limit}}}
+    provider = {"name": "Watchbill", **way, "models": {model: {"limit": limit}}}
     found: dict[str, Any] = {
         "model": f"{_PROVIDER}/{model}",
         # A run's capability is for one model.
@@ -113,12 +135,24 @@ def _configuration(job: Job, door: Door) -> dict[str, Any]:
     return found
 
 
-def _api_of(model: str, door: Door) -> tuple[str, str]:
-    """The package that speaks the API of the model's maker, and its base address."""
+def _api_of(model: str) -> tuple[str, str]:
+    """Whose API the model is asked by, and the package that speaks it."""
     if model.startswith("claude"):
-        return "@ai-sdk/anthropic", f"{door.models}/anthropic/v1"
-    maker = "@ai-sdk/openai" if re.match(r"gpt-|o\d", model) else "@ai-sdk/openai-compatible"
-    return maker, f"{door.models}/openai/v1"
+        return "anthropic", "@ai-sdk/anthropic"
+    return "openai", "@ai-sdk/openai" if re.match(r"gpt-|o\d", model) else _COMPATIBLE
+
+
+def _login(folder: Path, model: str) -> Mapping[str, str]:
+    """The key for the model's maker. Other kinds of logins are a plugin's to use, and its plugins are off."""
+    mend = f"XDG_DATA_HOME={shlex.quote(str(folder))} opencode auth login"
+    told = read_object(str(folder / "opencode" / "auth.json")) or {}
+    for provider in (_api_of(model)[0],) if model else ("anthropic", "openai"):
+        entry = told.get(provider)
+        key = entry.get("key") if isinstance(entry, dict) and entry.get("type") == "api" else None
+        if isinstance(key, str) and key:
+            return {logins.KEY: key}
+    whose = f" for {_api_of(model)[0]}" if model else ""
+    raise logins.NoLogin(f"opencode has no API key{whose} in {folder}", mend)
 
 
 def _remembers(memory: Path, session: str) -> bool:

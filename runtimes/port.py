@@ -47,6 +47,18 @@ class Door:
 
 
 @dataclass(frozen=True)
+class Login:
+    """How an agent reaches its model around the door: `folder` is where its CLI has logged in on this host.
+
+    `anthropic` and `openai` are the base addresses of the two APIs, without their version; empty for the CLI's own.
+    """
+
+    folder: Path
+    anthropic: str = ""
+    openai: str = ""
+
+
+@dataclass(frozen=True)
 class Job:
     """What is to be done, as the work graph has it.
 
@@ -59,6 +71,7 @@ class Job:
     sessions in, the same for every run of a task and role; `session` is the id of one in it that is to
     be gone on with, and empty for a run that begins afresh. `schema` is the JSON Schema of the result.
     `policy` says what is refused. `confined` says that the run will be, and its CLI need not see to it.
+    `login` is set for a run that is unmetered: its model is reached by that, and the door is for all the rest.
     """
 
     run_id: str
@@ -80,6 +93,7 @@ class Job:
     door: Door | None = None
     policy: Policy = NOTHING_REFUSED
     confined: bool = False
+    login: Login | None = None
 
     @property
     def reads_only(self) -> bool:
@@ -206,4 +220,16 @@ class Runtime(Protocol):
 
     def installed(self, path: str) -> Installed:
         """What there is of it on this PATH; may start its program, and waits for that some seconds."""
+        ...
+
+
+class Agent(Runtime, Protocol):
+    """A runtime with a model, which it can reach by a login of its own as well."""
+
+    def login(self, folder: Path, model: str = "") -> Mapping[str, str]:
+        """What a run is given of the login that its CLI has in this folder, as texts of files in its memory.
+
+        Without a model, for any that it is good for. Raises NoLogin where there is none, or none that is good for
+        this.
+        """
         ...

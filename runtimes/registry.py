@@ -8,13 +8,9 @@ from __future__ import annotations
 from runtimes.claude import Claude
 from runtimes.codex import Codex
 from runtimes.opencode import OpenCode
-from runtimes.port import Runtime
+from runtimes.port import Agent, Runtime
 from runtimes.shell import Check, Shell
 
-RUNTIMES: dict[str, Runtime] = {
-    "shell": Shell(),
-    "claude": Claude(),
-    "codex": Codex(),
-    "opencode": OpenCode(),
-    "check": Check(),
-}
+AGENTS: dict[str, Agent] = {"claude": Claude(), "codex": Codex(), "opencode": OpenCode()}
+
+RUNTIMES: dict[str, Runtime] = {"shell": Shell(), **AGENTS, "check": Check()}

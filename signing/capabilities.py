@@ -39,7 +39,10 @@ _NUMBERS = ("epoch", "iat", "exp")
 
 @dataclass(frozen=True)
 class Grant:
-    """What a capability allows: this run of this task, this model, up to this much money in nano-dollars."""
+    """What a capability allows: this run of this task, this model, up to this much money in nano-dollars.
+
+    Without a model it is good for none: for what a run says to us, and for nothing that costs.
+    """
 
     owner: str
     plan: str

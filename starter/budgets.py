@@ -29,7 +29,7 @@ def set_day(nano_usd: int | None, zone: str, *, json: bool) -> Exit:
 
 def show(*, json: bool) -> Exit:
     """The owner's day as it stands in the graph."""
-    from starter.costs import with_units
+    from starter.costs import not_counted, with_units
     from store.costs import day_costs
 
     settings = settings_.load()
@@ -39,5 +39,7 @@ def show(*, json: bool) -> Exit:
         say_json({"owner": settings.owner, "day": day, "zone": zone, **with_units(money)})
         return Exit.DONE
     say(f"{settings.owner}: {format_usd(money.cap or 0)} a day, in {zone}")
-    say(f"{day}: {format_usd(money.spent)} spent, {format_usd(money.held)} held, {format_usd(money.left or 0)} left")
+    spent = "" if money.known is None else f"{format_usd(money.known)} spent, "
+    said = f"{day}: {spent}{format_usd(money.held)} held, {format_usd(money.left or 0)} left"
+    say("; ".join(filter(None, (said, not_counted(money)))))
     return Exit.DONE

@@ -44,13 +44,20 @@ def lines(found: PlanCosts) -> Iterator[str]:
 
 
 def in_words(money: Money) -> str:
-    held = f", {format_usd(money.held)} held" if money.held else ""
-    left = "" if money.cap is None else f"; {format_usd(money.left or 0)} of {format_usd(money.cap)} left"
-    return f"{format_usd(money.spent)} spent{held}{left}"
+    spent = "" if money.known is None else f"{format_usd(money.known)} spent"
+    held = f"{format_usd(money.held)} held" if money.held else ""
+    left = "" if money.cap is None else f"{format_usd(money.left or 0)} of {format_usd(money.cap)} left"
+    return "; ".join(filter(None, (", ".join(filter(None, (spent, held))), not_counted(money), left)))
+
+
+def not_counted(money: Money) -> str:
+    """What is in none of the amounts; empty where they are all there is."""
+    return f"what {counted(money.unmetered_runs, 'unmetered run')} cost is not known" if money.unmetered_runs else ""
 
 
 def _run_lines(run: RunCosts, task: str) -> Iterator[str]:
-    yield f"     {run.run.removeprefix(f'{task}-')}: {in_words(run.money)}"
+    said = "unmetered, and what it cost is not known" if run.money.unmetered_runs else in_words(run.money)
+    yield f"     {run.run.removeprefix(f'{task}-')}: {said}"
     for model in run.models:
         yield f"       {_model_line(model)}"
 
@@ -68,7 +75,7 @@ _AMOUNTS = ("held", "spent", "cap", "left")
 def with_units(value: Any) -> Any:
     """For machines: every amount under a name that says its unit, and what is left beside it, so that none reckons."""
     if isinstance(value, Money):
-        return with_units({**vars(value), "left": value.left})
+        return with_units({**vars(value), "spent": value.known, "left": value.left})
     if is_dataclass(value) and not isinstance(value, type):
         return with_units(vars(value))
     if isinstance(value, Mapping):

@@ -66,10 +66,11 @@ async def examine(settings: Settings) -> list[Finding]:
         up(settings.home),
         sandbox(settings.environment.get("WATCHBILL_CONFINE", "")),
     ]
+    logins_ = logins(settings.home, settings.environment.get("WATCHBILL_LOGINS", ""))
     temporal_, store_, agents_ = await asyncio.gather(
         temporal(settings), asyncio.to_thread(store, settings), agents(settings)
     )
-    return [*here, *agents_, *temporal_, store_, *forge(settings)]
+    return [*here, *agents_, *logins_, *temporal_, store_, *forge(settings)]
 
 
 def python() -> Finding:
@@ -150,6 +151,31 @@ def agent(name: str, path: str) -> Finding:
     if found.mend:
         return Finding(name, Level.WARN, f"{found.version}, which is not the version that was tested", found.mend)
     return Finding(name, Level.OK, found.version)
+
+
+def logins(folder: Path, told: str) -> list[Finding]:
+    """The logins that agents' CLIs have in this home, or in the folder that WATCHBILL_LOGINS tells; nothing without."""
+    from runtimes.logins import NoLogin
+    from runtimes.registry import AGENTS
+
+    place = Path(told).expanduser() if told else folder / "logins"
+    found = []
+    for name, agent_ in AGENTS.items():
+        own, what = place / name, f"{name}'s login"
+        if not own.is_dir():
+            continue
+        try:
+            agent_.login(own)
+        except NoLogin as none:
+            found.append(Finding(what, Level.WARN, none.why, none.mend))
+            continue
+        if own.stat().st_mode & 0o077:
+            found.append(Finding(what, Level.WARN, f"{own} is open to other users", f"chmod 700 {own}"))
+            continue
+        found.append(
+            Finding(what, Level.OK, f"{own}; for plans that say `metering: off`, and what it costs is not known")
+        )
+    return found
 
 
 async def temporal(settings: Settings) -> list[Finding]:

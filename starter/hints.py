@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from domain.metering import Metering
 from domain.plan import PlanState
 from domain.task import QuestionKind, TaskState
 from domain.view import PlanView, TaskView, waits_for
@@ -43,7 +44,8 @@ def _choices(view: PlanView, task: TaskView) -> tuple[str, ...]:
     approve: tuple[str, ...]
     # Only what is outside the plan's scope can be approved as it is; elsewhere `approve` would be another `resume`.
     approve = (f"watchbill approve {name}",) if task.question_kind == QuestionKind.OUT_OF_SCOPE else ()
-    if task.question_kind == QuestionKind.OUT_OF_BUDGET:
+    # Who is unmetered has no budget that could be raised: what is spent is its provider's.
+    if task.question_kind == QuestionKind.OUT_OF_BUDGET and view.metering != Metering.UNMETERED:
         approve = (f'watchbill approve {name} --budget "what it may cost in USD"', f"watchbill costs {view.slug}")
     return (
         *approve,

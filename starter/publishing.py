@@ -16,7 +16,7 @@ from starter.looking import Lookout
 from starter.names import is_document, plan_named, read_document
 from starter.output import say
 from starter.replies import tell, who
-from starter.tables import show_boxes, show_plan
+from starter.tables import show_boxes, show_metering, show_plan
 
 
 def submit(file: Path, text: str, spec: PlanSpec, *, confirm_too: bool, json: bool) -> Exit:
@@ -52,8 +52,11 @@ def confirm(name: str, digest: str, *, json: bool) -> Exit:
 async def _confirm(name: str, digest: str, json: bool) -> Exit:
     settings = settings_.load()
     plan = plan_named(name, settings.owner)
-    found = read_document(Path(name))[1].digest if is_document(name) else ""
+    spec = read_document(Path(name))[1] if is_document(name) else None
+    found = spec.digest if spec else ""
     temporal = await Temporal.connect(settings)
+    if spec is not None and not json:
+        show_metering(spec.expected_metering)
     if not found and len(digest) < 64:
         view = await Lookout(settings, plan, temporal).look()
         found = view.digest

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 
+from domain import confinement, metering
+from domain.agents import AGENTS
 from domain.budget import format_usd
-from domain.confinement import sentence
 from domain.lifecycle import Receipt
 from domain.plan import PlanEvent
 from domain.policy import UNPROVEN
@@ -42,6 +43,7 @@ class Word:
 class TaskReport:
     """`proof` is `proven` or `unproven` once merged. `seconds` from its first begin to its end, or None.
 
+    `metering` is what its agents' runs were that have begun, as `domain.metering.of_runs` puts it.
     `said` is what its agent says of the work, in its own words and without secrets.
     """
 
@@ -62,11 +64,15 @@ class TaskReport:
     reason: str = ""
     waits_for: str = ""
     said: str = ""
+    metering: str = ""
 
 
 @dataclass(frozen=True)
 class Report:
-    """A plan in one page. `head` is the receipt chain's hash at receipt `seq`, `seal` its newest signed head."""
+    """A plan in one page. `head` is the receipt chain's hash at receipt `seq`, `seal` its newest signed head.
+
+    `confinement`, `metering` and `spent_nano_usd` are the view's.
+    """
 
     plan_id: str
     title: str
@@ -82,9 +88,10 @@ class Report:
     counts: dict[str, int]
     seq: int
     head: str
-    spent_nano_usd: int = 0
+    spent_nano_usd: int | None = 0
     sealed_seq: int = 0
     seal: str = ""
+    metering: str = ""
 
 
 @dataclass(frozen=True)
@@ -140,17 +147,20 @@ def build(
         spent_nano_usd=view.spent_nano_usd,
         sealed_seq=seal[0],
         seal=seal[1],
+        metering=view.metering,
     )
 
 
 @dataclass
 class _Told:
-    """What a chain's receipts say: persons' words, when tasks began and ended, how often they were run."""
+    """What a chain's receipts say: persons' words, when tasks began and ended, how often and how they were run."""
 
     words: list[Word] = field(default_factory=list)
     began: dict[str, datetime] = field(default_factory=dict)
     ended: dict[str, datetime] = field(default_factory=dict)
     runs: Counter[tuple[str, str]] = field(default_factory=Counter)
+    agents: dict[str, str] = field(default_factory=dict)
+    metering: dict[str, set[str]] = field(default_factory=dict)
 
 
 def _told(receipts: Iterable[Receipt]) -> _Told:
@@ -170,6 +180,11 @@ def _told(receipts: Iterable[Receipt]) -> _Told:
                     told.ended.pop(receipt.subject, None)
             case "run", RunEvent.START:
                 told.runs[str(receipt.facts["task_id"]), str(receipt.facts["role"])] += 1
+                if receipt.facts.get("runtime") in AGENTS:
+                    told.agents[receipt.subject] = str(receipt.facts["task_id"])
+            case "run", RunEvent.SPAWN if receipt.subject in told.agents:
+                kinds = told.metering.setdefault(told.agents[receipt.subject], set())
+                kinds.add(str(receipt.facts.get("metering", "")))
     return told
 
 
@@ -194,6 +209,7 @@ def _task_report(
         seconds=(ended - began).total_seconds() if began and ended else None,
         reason=box.reason,
         waits_for=waits_for,
+        metering=metering.of_runs(told.metering.get(box.id, ())),
     )
 
 
@@ -209,7 +225,8 @@ def to_markdown(report: Report) -> str:
         f"# {_flat(report.title)}",
         "",
         f"**{report.state}**: " + (", ".join(f"{n} {state}" for state, n in report.counts.items()) or "no boxes"),
-        f"in `{report.repository}` on `{report.base}`, merge {report.merge}. {sentence(report.confinement)}",
+        f"in `{report.repository}` on `{report.base}`, merge {report.merge}. "
+        f"{confinement.sentence(report.confinement)} {metering.sentence(report.metering)}".rstrip(),
         "",
         "## What was asked",
         "",
@@ -225,7 +242,8 @@ def to_markdown(report: Report) -> str:
         lines += ["", "## What waits for a person", ""]
         lines += [f"- {task.ordinal}. {_flat(task.title)}: {_flat(task.waits_for)}" for task in waits]
     if report.spent_nano_usd:
-        lines += ["", f"Calls of models cost {format_usd(report.spent_nano_usd)}, with what is still held for some."]
+        what = "What was counted of calls of models" if metering.has_unmetered(report.metering) else "Calls of models"
+        lines += ["", f"{what} cost {format_usd(report.spent_nano_usd)}, with what is still held for some."]
     lines += [
         "",
         f"{counted(report.seq, 'receipt')}; the chain's head is `{report.head}`. Text `{report.digest[:12]}`.",
@@ -245,7 +263,8 @@ def _task_lines(task: TaskReport) -> list[str]:
     if task.runs:
         crashes = f", {task.crashes} crashed" if task.crashes else ""
         crashes += f", and {counted(task.worker_crashes, 'worker')} died beside them" if task.worker_crashes else ""
-        lines.append(f"    - {counted(task.runs, 'run')}, {counted(task.check_runs, 'check')}{crashes}")
+        around = f" ({task.metering})" if metering.has_unmetered(task.metering) else ""
+        lines.append(f"    - {counted(task.runs, 'run')}{around}, {counted(task.check_runs, 'check')}{crashes}")
     for check in task.checks:
         code = "no exit code" if check.exit_code is None else f"exit {check.exit_code}"
         lines.append(f"    - `{_flat(check.command)}` on `{check.commit_sha[:12]}`: {code}")

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from domain.errors import NotFound, Unavailable
+from domain.metering import Metering
 from domain.run import RunState
 from starter import graph
 from starter import settings as settings_
@@ -184,6 +185,7 @@ def _show_live(frames: Iterator[Frame | Unavailable]) -> RunFacts:
 def _head(frame: Frame) -> str:
     run = frame.run
     how = f", {run.confinement}" if run.confinement else ""
+    how += f", {run.metering}" if run.metering == Metering.UNMETERED else ""
     which = f"{run.id}, by {run.runtime} on host {run.host}{how}: {run.state}"
     if frame.deserted:
         which += f" when last heard of; no worker looks after it. `watchbill up` on {run.host} tells what became of it"
@@ -197,7 +199,7 @@ def _head(frame: Frame) -> str:
 def _as_json(frame: Frame) -> dict[str, Any]:
     run = asdict(frame.run)
     names = (
-        *("task_id", "role", "number", "runtime", "model", "host", "confinement"),
+        *("task_id", "role", "number", "runtime", "model", "host", "confinement", "metering"),
         *("state", "outcome", "exit_code", "reason", "deserted"),
     )
     at = frame.at.isoformat(timespec="seconds") if frame.at else None

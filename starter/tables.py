@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from domain import confinement, metering
 from domain.budget import format_usd
-from domain.confinement import sentence
 from domain.plan import PlanSpec
 from domain.policy import UNPROVEN
 from domain.task import TaskState
@@ -48,6 +48,13 @@ def show_boxes(spec: PlanSpec) -> None:
         for task in spec.tasks
     ]
     _print_table(("#", "task", "after", "by"), rows)
+    show_metering(spec.expected_metering)
+
+
+def show_metering(told: str) -> None:
+    """What whoever says yes has to know of a plan's agents; nothing where they are metered."""
+    if said := metering.sentence(told):
+        _print_in_full("", said, coloured=len(said))
 
 
 def show_plan(view: PlanView, retries: Iterable[Retry] = ()) -> None:
@@ -65,9 +72,10 @@ def show_plan(view: PlanView, retries: Iterable[Retry] = ()) -> None:
     for each in retries:
         _print_in_full(f"#{each.task} waiting:", each.text)
     show_waiting(waiting(view))
+    show_metering(view.metering)
     spent = f" {format_usd(view.spent_nano_usd)} spent." if view.spent_nano_usd else ""
     chain = f"{counted(view.seq, 'receipt')}, {view.head[:12]}"
-    _print(Text(f"{summary(view)}. {sentence(view.confinement)}{spent} {chain}.", "dim"))
+    _print(Text(f"{summary(view)}. {confinement.sentence(view.confinement)}{spent} {chain}.", "dim"))
 
 
 def show_waiting(waits: Iterable[Waiting]) -> None:

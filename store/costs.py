@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, func, select
 
 from domain.ledger import CeilingKind, ceiling_id, day_subject
+from domain.metering import Metering, known
 from store.caps import day_budget
+from store.columns import instant
 from store.entries import TOKENS
 from store.tables import ceilings, plans, runs, tasks, usage
 
@@ -18,11 +20,20 @@ _NOTHING = (0, 0)
 
 @dataclass(frozen=True)
 class Money:
-    """What is held and spent of a ceiling, in nano-dollars. `cap` and `left` are None where there is no ceiling."""
+    """What is held and spent of a ceiling, in nano-dollars. `cap` and `left` are None where there is no ceiling.
+
+    `unmetered_runs` is how many runs were at work besides, of which nobody knows what they cost: it is in no amount.
+    """
 
     held: int
     spent: int
     cap: int | None = None
+    unmetered_runs: int = 0
+
+    @property
+    def known(self) -> int | None:
+        """What is known to be spent; None for nothing where something may have been."""
+        return known(self.spent, unmetered=self.unmetered_runs > 0)
 
     @property
     def left(self) -> int | None:
@@ -51,9 +62,12 @@ class ModelCosts:
 
 @dataclass(frozen=True)
 class RunCosts:
+    """`metering` is a Metering, empty for a run from before it was told."""
+
     run: str
     money: Money
     models: tuple[ModelCosts, ...] = ()
+    metering: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,14 +97,16 @@ def plan_costs(connection: Connection, plan_id: str, at: datetime) -> PlanCosts 
     if plan is None:
         return None
     sums = _sums(connection, plan_id)
+    found = tuple(_tasks(connection, plan_id, sums))
+    unmetered = sum(task.money.unmetered_runs for task in found)
     day, zone, day_money = day_costs(connection, plan.owner, at)
     return PlanCosts(
         plan=plan_id,
-        money=Money(*sums.get(ceiling_id(CeilingKind.PLAN, plan_id), _NOTHING), plan.budget_nano_usd),
+        money=Money(*sums.get(ceiling_id(CeilingKind.PLAN, plan_id), _NOTHING), plan.budget_nano_usd, unmetered),
         day=day,
         zone=zone,
         day_money=day_money,
-        tasks=tuple(_tasks(connection, plan_id, sums)),
+        tasks=found,
     )
 
 
@@ -101,7 +117,16 @@ def day_costs(connection: Connection, owner: str, at: datetime) -> tuple[str, st
     query = select(ceilings.c.held, ceilings.c.settled).where(ceilings.c.id == ceiling_id(CeilingKind.DAY, subject))
     row = connection.execute(query).one_or_none()
     held, spent = row or _NOTHING
-    return subject.rpartition(":")[2], zone, Money(held, spent, cap)
+    unmetered = sum(day_subject(owner, began, zone) == subject for began in _unmetered_since(connection, owner, at))
+    return subject.rpartition(":")[2], zone, Money(held, spent, cap, unmetered)
+
+
+def _unmetered_since(connection: Connection, owner: str, at: datetime) -> Iterable[datetime]:
+    """When the owner's unmetered runs began that may belong to the day of this moment: a day may have 25 hours."""
+    query = select(runs.c.started_at).join(tasks, tasks.c.id == runs.c.task_id)
+    theirs = (tasks.c.owner == owner) & (runs.c.metering == Metering.UNMETERED)
+    began = connection.scalars(query.where(theirs, runs.c.started_at >= instant(at - timedelta(hours=26))))
+    return map(datetime.fromisoformat, began)
 
 
 def spent_on(connection: Connection, plan_id: str) -> int:
@@ -127,16 +152,19 @@ def _sums(connection: Connection, plan_id: str) -> dict[str, tuple[int, int]]:
 def _tasks(connection: Connection, plan_id: str, sums: Mapping[str, tuple[int, int]]) -> Iterable[TaskCosts]:
     models = _models(connection, plan_id)
     by_task: dict[str, list[RunCosts]] = {}
-    query = select(runs.c.id, runs.c.task_id).where(runs.c.plan_id == plan_id).order_by(runs.c.epoch, runs.c.id)
-    for id, task in connection.execute(query):
-        money = sums.get(ceiling_id(CeilingKind.RUN, id))
+    query = select(runs.c.id, runs.c.task_id, runs.c.metering).where(runs.c.plan_id == plan_id)
+    for id, task, metering in connection.execute(query.order_by(runs.c.epoch, runs.c.id)):
+        unmetered = int(metering == Metering.UNMETERED)
+        money = sums.get(ceiling_id(CeilingKind.RUN, id), _NOTHING if unmetered else None)
         if money is not None:
-            by_task.setdefault(task, []).append(RunCosts(id, Money(*money), tuple(models.get(id, ()))))
+            each = RunCosts(id, Money(*money, None, unmetered), tuple(models.get(id, ())), metering)
+            by_task.setdefault(task, []).append(each)
     boxes = select(tasks.c.id, tasks.c.ordinal, tasks.c.title, tasks.c.budget_nano_usd)
     for row in connection.execute(boxes.where(tasks.c.plan_id == plan_id).order_by(tasks.c.ordinal)):
         money = sums.get(ceiling_id(CeilingKind.TASK, row.id), _NOTHING)
         own = tuple(by_task.get(row.id, ()))
-        yield TaskCosts(row.id, row.ordinal, row.title, Money(*money, row.budget_nano_usd), own)
+        unmetered = sum(run.money.unmetered_runs for run in own)
+        yield TaskCosts(row.id, row.ordinal, row.title, Money(*money, row.budget_nano_usd, unmetered), own)
 
 
 def _models(connection: Connection, plan_id: str) -> dict[str, list[ModelCosts]]:

@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, case, func, or_, select
 
 from domain.ledger import CeilingKind, ReservationState, ceiling_id, day_subject
+from domain.metering import Metering
 from store.caps import said_or_usual
 from store.receipts import receipts_of
 from store.tables import ceilings, plans, reservations, runs, tasks, usage
@@ -121,6 +122,7 @@ def _reservations(connection: Connection, plan: str) -> Iterator[Flaw]:
             reservations,
             runs.c.task_id,
             runs.c.plan_id,
+            runs.c.metering,
             tasks.c.owner,
             usage.c.nano_usd,
             usage.c.measured,
@@ -149,6 +151,8 @@ def _reservations(connection: Connection, plan: str) -> Iterator[Flaw]:
             yield Flaw(
                 f"reservation {id} is taken from {row.day_ceiling}, which is not {row.owner}'s", id, "day_ceiling"
             )
+        if row.metering == Metering.UNMETERED:
+            yield Flaw(f"reservation {id} is of run {row.run_id}, which is unmetered", id, "run_id")
         if row.used_by not in (None, row.run_id):
             yield Flaw(f"usage {id} is of run {row.used_by}, but its reservation is of {row.run_id}", id, "run_id")
         if row.measured is not None and not row.measured and row.nano_usd != row.held:

@@ -14,6 +14,7 @@ from domain.errors import Superseded, Unavailable
 from domain.flow import run_to_continue
 from domain.identity import plan_of_task, run_id
 from domain.lifecycle import Move
+from domain.metering import Metering
 from domain.publication import AskAboutHost, BeginRun, HostVerdict
 from domain.review import reviewer_of
 from domain.run import EndKind, EvidenceKind, Outcome, Role, RunEnd, RunEvent, RunFacts, RunState
@@ -98,22 +99,26 @@ def spawned(
     at: datetime,
     incarnation: int,
     cap_nano_usd: int | None = None,
+    metering: str = "",
 ) -> None:
-    """Note that the run's process starts now, how it is confined, and what its capability is good for, if it has one.
+    """Note that the run's process starts now, how it is confined, and of an agent's what its capability is good for
+    and whether it is metered.
 
     A repeat changes nothing, and must be of the same confinement; an ended run raises Superseded.
     """
     _take(connection, run, keeper, at)
-    cap = run.cap_nano_usd if run.state is RunState.RUNNING else cap_nano_usd
+    cap, metering = (run.cap_nano_usd, run.metering) if run.state is RunState.RUNNING else (cap_nano_usd, metering)
+    around = f", {metering}" if metering == Metering.UNMETERED else ""
+    told = {"confinement": how, "cap_nano_usd": cap, "metering": metering or None}
     spawn = Move(
         "run",
         run.id,
         RunEvent.SPAWN,
         f"spawn:{run.id}",
         run.plan_id,
-        f"on host {run.host}, {how}",
+        f"on host {run.host}, {how}{around}",
         at,
-        {"confinement": how} if cap is None else {"confinement": how, "cap_nano_usd": cap},
+        {name: value for name, value in told.items() if value is not None},
     )
     moved = move(connection, spawn, incarnation=incarnation)[0]
     if moved.refused:

@@ -10,6 +10,7 @@ from typing import Protocol
 from sqlalchemy import Connection, bindparam, func, select
 
 from domain.ledger import CeilingKind, day_subject
+from domain.metering import Metering
 from domain.run import LIVE
 from domain.task import ENDED
 from store.caps import said_or_usual
@@ -28,6 +29,7 @@ _STANDINGS = (
         tasks.c.owner,
         tasks.c.state,
         select(func.max(_NEWER.c.epoch)).where(_NEWER.c.task_id == runs.c.task_id).scalar_subquery(),
+        runs.c.metering,
         owners.c.day_nano_usd,
         owners.c.zone,
     )
@@ -67,6 +69,7 @@ class Standing:
     owner: str
     task_state: str
     newest_epoch: int
+    metering: str
     zone: str
     _needs: dict[tuple[str, int], tuple[Need, ...]] = field(default_factory=dict, compare=False)
 
@@ -80,6 +83,8 @@ class Standing:
             return f"a newer run of task {self.task} has begun; run {self.run} gets no money any more"
         if self.task_state in ENDED:
             return f"task {self.task} is {self.task_state}; it gets no money any more"
+        if self.metering == Metering.UNMETERED:
+            return f"run {self.run} is unmetered: it is on a login of its own, and gets no money here"
         if claim.model != self.model:
             return f"run {self.run} uses the model {self.model or 'of no provider'}, and not {claim.model}"
         return ""
@@ -102,4 +107,4 @@ def standings(connection: Connection, ids: Collection[str]) -> dict[str, Standin
     if not ids:
         return {}
     rows = connection.execute(_STANDINGS, {"ids": list(ids)})
-    return {row[0]: Standing(*row[:9], said_or_usual(row[9], row[10])[1]) for row in rows}
+    return {row[0]: Standing(*row[:10], said_or_usual(row[10], row[11])[1]) for row in rows}

@@ -157,6 +157,9 @@ runs = _subject(
     text("confinement", "unconfined"),
     # What its capability is good for, 0 for no bound; receipts from before this was told say nothing of it.
     nano_usd("cap_nano_usd"),
+    # Of an agent's run whether its model was asked through the relay; receipts from before it could be asked in any
+    # other way say nothing of it.
+    text("metering", ""),
     UniqueConstraint("task_id", "role", "number"),
     Index(None, "plan_id"),
     Index(None, "host", "state"),

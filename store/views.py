@@ -8,9 +8,10 @@ from functools import lru_cache
 
 from sqlalchemy import Connection, func, select
 
-from domain.confinement import of_runs
-from domain.document import inspect
-from domain.errors import NotFound
+from domain import confinement, metering
+from domain.agents import AGENTS
+from domain.document import inspect, parse
+from domain.errors import InvalidPlan, NotFound
 from domain.lifecycle import Move, Receipt
 from domain.plan import PlanEvent, PlanState, TaskSpec
 from domain.run import Role
@@ -76,6 +77,8 @@ def plan_view(connection: Connection, plan_id: str, seen: int = 0) -> PlanView |
         return None
     seq, head = head_of(connection, plan_id)
     latest = receipts_of(connection, plan_id, after=max(seen, seq - STORY), limit=STORY)
+    text = load_revision(connection, plan.id, plan.revision).text
+    begun = metering_of(connection, plan_id=plan_id)
     return PlanView(
         plan_id=plan.id,
         slug=plan.slug,
@@ -90,18 +93,26 @@ def plan_view(connection: Connection, plan_id: str, seen: int = 0) -> PlanView |
         digest=plan.digest,
         seq=seq,
         head=head,
-        tasks=_tasks(connection, plan),
+        tasks=_tasks(connection, plan, text),
         story=tuple(line for receipt in latest if (line := tell(receipt)) is not None),
         story_starts_at=max(0, seq - STORY) + 1,
         confinement=confinement_of(connection, plan_id=plan_id),
-        spent_nano_usd=spent_on(connection, plan_id),
+        spent_nano_usd=metering.known(spent_on(connection, plan_id), unmetered=metering.has_unmetered(begun)),
+        metering=metering.of_runs(filter(None, (begun, _expected_metering(text, plan.slug)))),
     )
 
 
 def confinement_of(connection: Connection, *, plan_id: str, task_id: str = "") -> str:
     """What the runs of a plan, or of one of its tasks, were that have begun."""
     kinds = select(runs.c.confinement).where(runs.c.plan_id == plan_id).distinct()
-    return of_runs(connection.scalars(kinds.where(runs.c.task_id == task_id) if task_id else kinds))
+    return confinement.of_runs(connection.scalars(kinds.where(runs.c.task_id == task_id) if task_id else kinds))
+
+
+def metering_of(connection: Connection, *, plan_id: str, task_id: str = "") -> str:
+    """What the agents' runs of a plan, or of one of its tasks, were that have begun."""
+    begun = (runs.c.plan_id == plan_id) & runs.c.runtime.in_(AGENTS) & (runs.c.confinement != "")
+    kinds = select(runs.c.metering).where(begun).distinct()
+    return metering.of_runs(connection.scalars(kinds.where(runs.c.task_id == task_id) if task_id else kinds))
 
 
 def tell(receipt: Receipt) -> Happening | None:
@@ -121,9 +132,9 @@ def tell(receipt: Receipt) -> Happening | None:
     return Happening(receipt.seq, receipt.at.isoformat(timespec="seconds"), text)
 
 
-def _tasks(connection: Connection, plan: PlanRow) -> tuple[TaskView, ...]:
+def _tasks(connection: Connection, plan: PlanRow, text: str) -> tuple[TaskView, ...]:
     begun = _confirmed(connection, plan.id)
-    boxes = _boxes(load_revision(connection, plan.id, plan.revision).text, plan.slug)
+    boxes = _boxes(text, plan.slug)
     seen = {box.ordinal for box in boxes}
     return tuple(
         begun.get(box.ordinal)
@@ -137,6 +148,15 @@ def _boxes(text: str, slug: str) -> tuple[TaskSpec, ...]:
     """The boxes of a document that was accepted once; what a later version cannot read any more is left out."""
     boxes, _ = inspect(text, file_name=f"{slug}.md")
     return boxes
+
+
+@lru_cache(maxsize=256)
+def _expected_metering(text: str, slug: str) -> str:
+    """What a document says of its agents; nothing for one that a later version cannot read any more."""
+    try:
+        return parse(text, file_name=f"{slug}.md").expected_metering
+    except InvalidPlan:
+        return ""
 
 
 def _confirmed(connection: Connection, plan_id: str) -> dict[int, TaskView]:

@@ -11,6 +11,7 @@ from pydantic import Field
 from domain.confinement import Confine
 from domain.heartbeat import HeartbeatPolicy
 from doors.told import HostPort, TemporalSettings, WebAddress
+from runtimes.logins import Logins
 
 _SQLITE_FILES = ("", "-wal", "-shm", "-journal")
 
@@ -44,6 +45,14 @@ class WorkerSettings(TemporalSettings):
     """`auto`: runs are confined where this host can; `required`: or are not run; `off`."""
     confine_read: str = ""
     """What confined runs may read besides, with colons between the paths."""
+    logins: Path | None = None
+    """The folder in which agents' CLIs have logged in, for plans whose agents are unmetered; `logins` in the home."""
+    models: WebAddress = ""
+    """The stand-in's address for model calls, which unmetered agents then reach alone."""
+    anthropic_url: WebAddress = ""
+    """Where unmetered agents find Anthropic's API; where their CLIs find it by themselves, when empty."""
+    openai_url: WebAddress = ""
+    """Where they find OpenAI's API, or another that speaks it, with or without `/v1`."""
     adopt: bool = False
     """Take the work graph over for a Temporal that it does not know; `watchbill rebuild` does so by hand."""
     metrics: HostPort = ""
@@ -58,12 +67,18 @@ class WorkerSettings(TemporalSettings):
         return (self.capability_key_file or self.folder / "keys" / "capability.pem").expanduser()
 
     @property
+    def own_logins(self) -> Logins:
+        folder = (self.logins or self.folder / "logins").expanduser().absolute()
+        return Logins(folder, self.models, self.anthropic_url, self.openai_url)
+
+    @property
     def hidden(self) -> tuple[Path, ...]:
-        """What no run may see: this folder, the work graph's file, and whatever is named as a secret."""
+        """What no run may see: this folder, the work graph's file, logins, and whatever is named as a secret."""
         graph = self.store.removeprefix("sqlite:///") if self.store.startswith("sqlite:///") else ""
         named = (self.github_app_key_file, self.github_token_file, self.seal_key, self.capability_key)
         files = [file.expanduser().absolute() for file in named if file]
-        return (self.folder, *files, *(Path(graph + end).absolute() for end in _SQLITE_FILES if graph))
+        places = (self.folder, self.own_logins.folder, *files)
+        return (*places, *(Path(graph + end).absolute() for end in _SQLITE_FILES if graph))
 
     @property
     def readable(self) -> tuple[Path, ...]:

@@ -84,7 +84,7 @@ def host_worker(ports: Ports, settings: WorkerSettings, threads: ThreadPoolExecu
         ports.keeper,
         settings.agent_path,
         ports.incarnation,
-        Commissions(ports.store, ports.forge, settings.folder, settings.relay, ports.minter),
+        Commissions(ports.store, ports.forge, settings.folder, settings.relay, ports.minter, settings.own_logins),
         Confiner(settings.confine, settings.hidden, settings.readable),
     )
     return Worker(

@@ -13,7 +13,8 @@ from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
     from activities.dispatch import Dispatch
-    from domain.confinement import of_runs, sentence
+    from domain import confinement, metering
+    from domain.agents import AGENTS
     from domain.identity import heartbeat_workflow_id, plan_workflow_id
     from domain.publication import BeatReply, TaskRef
     from domain.task import TaskFacts
@@ -42,9 +43,10 @@ def show_task(ref: TaskRef, task: TaskFacts) -> None:
         lines.append(f"[pull request {task.pull_number}]({task.pull_url})")
     if task.reason:
         lines.append(task.reason)
-    confinement = of_runs(run.confinement for run in task.runs)
-    if confinement:
-        lines.append(sentence(confinement))
+    kept = confinement.of_runs(run.confinement for run in task.runs)
+    around = metering.of_runs(run.metering for run in task.runs if run.runtime in AGENTS and run.confinement)
+    if kept:
+        lines.append(f"{confinement.sentence(kept)} {metering.sentence(around)}".rstrip())
     _show(ref.owner, ref.plan_id, task.state, asks, "\n\n".join(lines))
 
 

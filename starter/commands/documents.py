@@ -14,8 +14,9 @@ from starter.options import Document, Json, Plan
 def check(file: Document, json: Json = False) -> Exit:
     """Look for faults in a plan's document.
 
-    Needs no server. Prints every fault with its line, or how many tasks there are. With --json it prints
-    one object: tasks (ordinal, title, line, done, after) and faults (line, message).
+    Needs no server. Prints every fault with its line, or how many tasks there are, and whether its agents are
+    unmetered. With --json it prints one object: tasks (ordinal, title, line, done, after), metering (metered,
+    unmetered, or empty without agents) and faults (line, message).
     """
     from starter import checking
 

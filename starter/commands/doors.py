@@ -80,15 +80,17 @@ def rehearse(
     be merged by hand is merged by the rehearsal. A question ends it, unless --keep leaves time to answer.
 
     An agent's model is a stand-in as well: it has the agent run the script in a task's text with its own
-    tools. The agent itself is the one that is installed here.
+    tools. The agent itself is the one that is installed here. In a rehearsal every agent is metered: a plan's
+    `metering: off` is left out.
     """
+    from domain.metering import Meter
     from starter.names import read_document, read_text
 
     text, spec = read_document(file)
-    if runtime:
-        from starter.casting import cast
+    if runtime or spec.metering is Meter.OFF:
+        from starter.casting import cast, metered
 
-        text, spec = read_text(cast(text, runtime), file)
+        text, spec = read_text(cast(metered(text), runtime) if runtime else metered(text), file)
     from starter import rehearsing
 
     return rehearsing.rehearse(file, text, spec, repository, owner, keep=keep)

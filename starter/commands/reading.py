@@ -29,7 +29,8 @@ def costs(plan: Plan, json: Json = False) -> Exit:
     """Print what a plan has cost.
 
     By task, run and model: what is spent, what is held, and what is left. Held is what calls that are under
-    way may come to. What no relay answers for any more, and no usage is known of, counts in full.
+    way may come to. What no relay answers for any more, and no usage is known of, counts in full. Of runs that
+    are unmetered nobody knows what they cost; they are told, and in no sum.
     """
     from starter import costs as costs_
 

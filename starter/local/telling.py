@@ -5,14 +5,17 @@ What a door reads stands in its own settings, which nothing here may load; a tes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-_OF_ONE = {
-    "worker": ("GITHUB_", "SEAL_", "CAPABILITY_", "RELAY", "ADOPT", "AGENT_PATH"),
+_OF_SOME = {
+    "worker": (
+        *("GITHUB_", "SEAL_", "CAPABILITY_", "RELAY", "ADOPT", "AGENT_PATH", "LOGINS"),
+        *("ANTHROPIC_URL", "OPENAI_URL", "MODELS"),
+    ),
     "webhooks": ("WEBHOOK",),
-    "relay": ("RELAY_", "ANTHROPIC_", "OPENAI_", "GEMINI_", "MODELS", "PRICES"),
+    "relay": ("RELAY_", "ANTHROPIC_", "OPENAI_", "GEMINI_", "ANTHROPIC_URL", "OPENAI_URL", "MODELS", "PRICES"),
 }
-"""How the names of settings begin, after `WATCHBILL_`, that are one door's alone."""
+"""How the names of settings begin, after `WATCHBILL_`, that are these doors' alone."""
 
 _PREFIX = "WATCHBILL_"
 
@@ -27,7 +30,7 @@ write it down, and some to spare."""
 
 def told_to(door: str, environment: Mapping[str, str]) -> dict[str, str]:
     """Of an environment what this door is told: all but what is another's alone."""
-    return {name: value for name, value in environment.items() if _owner(name) in (door, "")}
+    return {name: value for name, value in environment.items() if door in _owners(name)}
 
 
 def without_settings(environment: Mapping[str, str]) -> dict[str, str]:
@@ -41,10 +44,9 @@ def relay_stops_within(environment: Mapping[str, str]) -> float:
     return (float(told) if told.isascii() and told.isdigit() else USUAL_DRAIN) + AFTER_DRAIN
 
 
-def _owner(name: str) -> str:
-    """Whose a setting is alone; empty for what several doors read, or anybody. The longest beginning decides."""
-    if not name.startswith(_PREFIX):
-        return ""
-    setting = name.removeprefix(_PREFIX)
-    begins = [(len(begin), door) for door, all in _OF_ONE.items() for begin in all if setting.startswith(begin)]
-    return max(begins, default=(0, ""))[1]
+def _owners(name: str) -> Collection[str]:
+    """Which doors a setting is for, all of them unless it is some doors' alone. The longest beginning decides."""
+    setting = name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else ""
+    begins = [(len(begin), door) for door, all in _OF_SOME.items() for begin in all if setting.startswith(begin)]
+    longest = max(begins, default=(0, ""))[0]
+    return {door for length, door in begins if length == longest} or _OF_SOME.keys()

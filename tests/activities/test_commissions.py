@@ -10,8 +10,10 @@ import pytest
 
 from activities.commissions import MARGIN, Commissions
 from domain.errors import Unauthorized
+from domain.metering import Metering
 from domain.run import Outcome, RunFacts
-from runtimes.port import Job, Verdict
+from runtimes.logins import Logins
+from runtimes.port import Job, Login, Verdict
 from signing.capabilities import KIND, LONGEST, USE, checked
 from signing.checking import verified
 from signing.keys import Signer
@@ -26,7 +28,7 @@ DONE = Verdict(Outcome.DONE, 0, "")
 
 @pytest.fixture
 def commissions(graph: Graph, forge: ScriptedForge, home: Path, signer: Signer) -> Commissions:
-    return Commissions(graph.store, forge, home, "http://127.0.0.1:1", signer)
+    return Commissions(graph.store, forge, home, "http://127.0.0.1:1", signer, Logins(home / "logins"))
 
 
 @pytest.fixture
@@ -56,6 +58,19 @@ def test_an_agent_gets_a_brief_a_memory_and_a_capability_for_this_run_alone(
     assert (grant.run, grant.epoch, grant.task, grant.model_id) == (run.id, run.epoch, run.task_id, given.model)
     assert given.door.token not in repr(given)
     assert USE == "capability"
+
+
+def test_an_unmetered_agent_gets_a_login_a_memory_apart_and_a_capability_that_is_good_for_no_model(
+    graph: Graph, home: Path, commissions: Commissions, run: RunFacts, signer: Signer
+) -> None:
+    metered = commissions.job(job(run, home), run, graph.facts(), NOW)
+    given = commissions.job(job(run, home), run, graph.facts(), NOW, Metering.UNMETERED)
+    assert (metered.login, given.login) == (None, Login(home / "logins" / "claude"))
+    assert given.memory != metered.memory
+    assert given.door is not None
+    grant = checked(given.door.token, {signer.kid: signer.public}, NOW)
+    assert (grant.run, grant.model_id, grant.max_budget_nano_usd) == (run.id, "", 0)
+    assert given.model == metered.model
 
 
 def test_the_brief_of_a_run_is_the_same_at_every_call(

@@ -11,7 +11,8 @@ from activities.landing import Landing
 from domain.confinement import Confinement
 from domain.errors import NotFound
 from domain.identity import branch_of
-from domain.publication import FindRepository, MergeOrder
+from domain.metering import Metering
+from domain.publication import BeginRun, FindRepository, MergeOrder
 from domain.pull import MergeKind, Opened, OpenKind
 from domain.run import EndKind, Role, RunEnd, RunState
 from domain.task import TaskState
@@ -201,3 +202,19 @@ async def test_closing_what_is_closed_or_was_never_opened_is_nothing(
     for _ in range(2):
         await graph.call(landing.close_pull_request, graph.task)
     assert not recording.pull_of(graph.task).open
+
+
+async def test_a_pull_request_says_that_its_agent_was_not_metered(
+    graph: Graph, recording: Recording, signer: Signer
+) -> None:
+    graph.confirm(runtime="claude", network="open", metering="off")
+    landing = Landing(graph.store, recording, 1, signer)
+    now = datetime.now().astimezone()
+    with graph.store.write() as connection:
+        run = runs.begin(connection, BeginRun(graph.task, Role.AUTHOR, now), KEEPER, 1)
+        runs.spawned(connection, run, KEEPER, Confinement.NETWORKED, now, 1, metering=Metering.UNMETERED)
+    with graph.store.write() as connection:
+        end = RunEnd(run.id, RunState.FINISHED, EndKind.EXITED, 0)
+        runs.end(connection, run, end, [], KEEPER.worker, now, 1)
+    await in_review(graph, landing, recording)
+    assert "Runs are partly confined. Agents are unmetered: they call their models on logins" in recording.said[1]

@@ -18,11 +18,14 @@ from activities.commissions import Commissions
 from activities.supervision import Supervision, workspace_of
 from domain.confinement import Confine, Confinement
 from domain.errors import NotFound, RateLimited, Unauthorized, WatchbillError
+from domain.metering import Metering
 from domain.run import Role, RunFacts, RunState
 from domain.task import TaskFacts
+from runtimes import logins
 from runtimes.confiner import Confiner
 from runtimes.folder import Live, RunFolder
 from runtimes.hooks import EVENTS_FILE
+from runtimes.logins import Logins
 from runtimes.opencode import OpenCode
 from runtimes.port import DEFAULT_PATH, Job, Launch
 from runtimes.registry import RUNTIMES
@@ -33,20 +36,23 @@ from signing.capabilities import Grant
 from signing.keys import Signer
 from signing.minting import mint
 from store import runs, tables
+from store.audit import audit
 from store.events import events_of
 from store.evidence import evidence_of
+from store.receipts import receipts_of
 from store.screens import Seen, seen_of
 from store.views import confinement_of, plan_view
 from tests.activities.conftest import KEEPER, Graph
 from tests.runtimes.celled import needs_sandbox
 from tests.workflows.world import ScriptedForge, not_there
+from worker.settings import WorkerSettings
 
 UNTIL_TOLD = "touch started; while [ ! -e go ]; do sleep 0.05; done; echo done"
 
 
 @pytest.fixture
 def commissions(graph: Graph, forge: ScriptedForge, home: Path, signer: Signer) -> Commissions:
-    return Commissions(graph.store, forge, home, "", signer)
+    return Commissions(graph.store, forge, home, "", signer, Logins(home / "logins"))
 
 
 @pytest.fixture
@@ -356,7 +362,7 @@ class Spoken(OpenCode):
 class NoAgents(Commissions):
     """Sends runs out with nothing."""
 
-    def job(self, job: Job, run: RunFacts, task: TaskFacts, now: datetime) -> Job:
+    def job(self, job: Job, run: RunFacts, task: TaskFacts, now: datetime, metering: str = "") -> Job:
         return job
 
 
@@ -430,3 +436,137 @@ async def test_how_a_run_was_to_be_confined_holds_when_its_spawn_is_repeated(
         await graph.call(confined(supervision, Confine.AUTO, can=False).supervise, run.id)
     await graph.call(confined(supervision, Confine.OFF).supervise, run.id)
     assert graph.run(run.id).confinement == Confinement.CONFINED
+
+
+KEY = "sk-ant-api03-a-key-of-ones-own-0123456789"
+UNMETERED = {"runtime": "claude", "network": "open", "metering": "off"}
+
+
+class OnItsOwn(Shell):
+    """Runs a task's script as if it were an agent, with a login in its memory where it is to have one."""
+
+    def launch(self, job: Job) -> Launch:
+        assert job.memory is not None
+        job.memory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if job.login is not None:
+            logins.give(job.memory, {logins.KEY: KEY})
+        return super().launch(job)
+
+
+@pytest.fixture
+def around(supervision: Supervision) -> Supervision:
+    commissions = replace(supervision.commissions, relay="http://127.0.0.1:1")
+    return replace(supervision, runtimes={**RUNTIMES, "claude": OnItsOwn()}, commissions=commissions)
+
+
+async def test_an_unmetered_run_says_so_wherever_it_is_told_of_and_its_login_goes_with_it(
+    graph: Graph, home: Path, around: Supervision
+) -> None:
+    run = begin(graph, home, "true", **UNMETERED)
+    copy = around.commissions.memory(run, Metering.UNMETERED) / logins.KEY
+    await graph.call(around.supervise, run.id)
+    told = graph.run(run.id)
+    assert (told.live, told.metering, told.cap_nano_usd) == (False, Metering.UNMETERED, None)
+    assert copy.parent.is_dir()
+    assert not copy.exists()
+    with graph.store.read() as connection:
+        view = plan_view(connection, graph.plan)
+        (spawn,) = [each for each in receipts_of(connection, graph.plan, 0, 1000) if each.event == "spawn"]
+        assert audit(connection) == ()
+    assert view is not None
+    assert (view.metering, view.spent_nano_usd) == ("unmetered", None)
+    assert spawn.facts == {"confinement": "unconfined", "metering": "unmetered"}
+    assert spawn.cause == "on host host-a, unconfined, unmetered"
+
+
+async def test_a_metered_agent_and_what_is_no_agent_say_what_they_are(
+    graph: Graph, home: Path, around: Supervision
+) -> None:
+    run = begin(graph, home, "true", runtime="claude")
+    await graph.call(around.supervise, run.id)
+    assert (graph.run(run.id).metering, graph.run(run.id).cap_nano_usd) == (Metering.METERED, 0)
+    graph.move("worked", head_sha="1" * 40, host="host-a")
+    check = graph.begin(Role.CHECK, 1, "true")
+    workspace_of(home, check).mkdir(parents=True)
+    await graph.call(around.supervise, check.id)
+    assert graph.run(check.id).metering == ""
+
+
+async def test_a_run_whose_cli_has_no_login_is_not_begun_and_says_how_to_make_one(
+    graph: Graph, home: Path, around: Supervision, tmp_path: Path
+) -> None:
+    run = begin(graph, home, "true", **UNMETERED)
+    (tmp_path / "claude").touch(mode=0o755)
+    real = replace(around, runtimes=RUNTIMES, agent_path=f"{tmp_path}:{DEFAULT_PATH}")
+    with pytest.raises(Unauthorized, match=r"make one with: CLAUDE_CONFIG_DIR=.*/logins/claude claude /login"):
+        await graph.call(real.supervise, run.id)
+    assert graph.run(run.id).state is RunState.STARTING
+
+
+async def test_what_was_written_down_of_a_runs_metering_holds_when_its_spawn_is_repeated(
+    graph: Graph, home: Path, around: Supervision
+) -> None:
+    run = begin(graph, home, "true", **UNMETERED)
+    with graph.store.write() as connection:
+        # As a worker did that knew of nothing but metered runs.
+        runs.spawned(connection, run, KEEPER, Confinement.UNCONFINED, datetime.now(UTC), 1, 0)
+    await graph.call(around.supervise, run.id)
+    assert (graph.run(run.id).live, graph.run(run.id).metering) == (False, "")
+
+
+async def test_a_worker_whose_runs_have_to_be_confined_makes_no_unmetered_one(
+    graph: Graph, home: Path, around: Supervision
+) -> None:
+    run = begin(graph, home, "true", **UNMETERED)
+    with pytest.raises(WatchbillError, match="`network: open` is no confinement"):
+        await graph.call(confined(around, Confine.REQUIRED).supervise, run.id)
+    assert graph.run(run.id).state is RunState.STARTING
+
+
+@needs_sandbox
+async def test_an_unmetered_run_in_a_cell_has_the_hosts_network_and_of_logins_its_own_copy_alone(
+    graph: Graph, home: Path, around: Supervision
+) -> None:
+    (home / "logins" / "claude").mkdir(parents=True)
+    (home / "logins" / "claude" / "api-key").write_text(KEY)
+    copy = home / "memory" / graph.task / "author-claude-unmetered" / logins.KEY
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        script = "\n".join(
+            (
+                f"bash -c 'exec 3<> /dev/tcp/127.0.0.1/{server.getsockname()[1]}' && echo reached > made",
+                f"cat {copy} >> made",
+                f"cat {home}/logins/claude/api-key >> stolen || true",
+            )
+        )
+        run = begin(graph, home, script, **UNMETERED)
+        await graph.call(confined(around, Confine.AUTO).supervise, run.id)
+    assert graph.run(run.id).confinement == Confinement.NETWORKED
+    assert (workspace_of(home, run) / "made").read_text() == f"reached\n{KEY}"
+    assert (workspace_of(home, run) / "stolen").read_text() == ""
+
+
+@needs_sandbox
+@pytest.mark.parametrize("runtime", ["shell", "claude"])
+async def test_a_confined_run_sees_nothing_of_any_login(
+    graph: Graph, home: Path, around: Supervision, tmp_path: Path, runtime: str
+) -> None:
+    data = tmp_path / "data"
+    for folder in (home / "logins" / "claude", data / "logins" / "claude", home / "memory" / "other"):
+        folder.mkdir(parents=True)
+        (folder / "api-key").write_text(KEY)
+    (data / "set").write_text("what may be read")
+    # Even what a person has shown to runs shows none.
+    settings = WorkerSettings(home=home, logins=data / "logins", confine_read=str(data))
+    script = "\n".join(
+        (
+            f"cat {data}/set > made",
+            *(f"cat {folder}/*/api-key >> stolen || true" for folder in (home / "logins", data / "logins")),
+            f"cat {home}/memory/other/api-key >> stolen || true",
+        )
+    )
+    run = begin(graph, home, script, runtime=runtime)
+    shut = replace(around, confiner=Confiner(settings.confine, settings.hidden, settings.readable))
+    await graph.call(shut.supervise, run.id)
+    assert graph.run(run.id).confinement == Confinement.CONFINED
+    assert (workspace_of(home, run) / "made").read_text() == "what may be read"
+    assert (workspace_of(home, run) / "stolen").read_text() == ""

@@ -156,3 +156,9 @@ def test_a_view_that_follows_another_has_the_whole_story_once(again: int) -> Non
 def test_a_story_that_was_cut_back_is_told_no_further_than_it_goes() -> None:
     """As when the store was restored from a copy of yesterday's."""
     assert [line.seq for line in followed(a_view(9, range(1, 10), 1), a_view(4, range(0), 1)).story] == [1, 2, 3, 4]
+
+
+def test_operators_see_that_agents_are_not_metered() -> None:
+    told = to_markdown(a_plan(confinement="partly confined", metering="unmetered"))
+    assert "Runs are partly confined. Agents are unmetered: they call their models on logins of their own" in told
+    assert "metered" not in to_markdown(a_plan(metering="metered"))

@@ -252,3 +252,28 @@ def test_what_is_no_request_is_told_so_in_one_sentence(relay: Relay) -> None:
     packed = {**relay.headers(), "Content-Encoding": "gzip"}
     assert relay.post(MESSAGES, headers=packed, content=orjson.dumps(ASKED)).status_code == 415
     assert relay.provider.asked == []
+
+
+@pytest.mark.parametrize("path", [MESSAGES, f"{MESSAGES}/count_tokens", CHAT, RESPONSES, GENERATE])
+def test_a_run_that_is_unmetered_asks_no_model_here_and_says_to_us_what_others_say(relay: Relay, path: str) -> None:
+    token = relay.token(model_id="", max_budget_nano_usd=0)
+    answer = relay.post(path, token, json=ASKED)
+    assert answer.status_code == 403
+    assert "unmetered" in answer.json()["error"]["message"]
+    assert relay.provider.asked == []
+    assert relay.post("/events", token, json={"events": []}).status_code == 202
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai", "gemini"])
+def test_a_run_that_is_unmetered_is_told_of_no_model(relay: Relay, provider: str) -> None:
+    path = f"/models/{provider}/{'v1beta' if provider == 'gemini' else 'v1'}/models"
+    headers = relay.headers(relay.token(model_id=""))
+    assert relay.client.get(path, headers=headers).status_code == 403
+
+
+def test_a_capability_from_before_a_run_was_unmetered_is_good_for_no_model_either(relay: Relay) -> None:
+    relay.graph.move("spawn", "run", relay.run.id, confinement="networked", metering="unmetered")
+    answer = relay.ask()
+    assert answer.status_code == 403
+    assert "is on a login of its own, and gets no money here" in answer.json()["error"]["message"]
+    assert relay.provider.asked == []

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from pwd import getpwnam
@@ -508,3 +509,14 @@ def test_what_has_to_be_confined_and_cannot_be_is_refused_in_one_sentence_that_h
 def test_what_has_to_be_confined_gets_no_open_network():
     with pytest.raises(WatchbillError, match="network: open"):
         choose(Confine.REQUIRED, network=Network.OPEN)
+
+
+@needs_sandbox
+def test_what_has_the_hosts_network_finds_its_door_where_it_is(cells):
+    job = cells.job(door=Door("http://relay.example:80/models", "http://relay.example:80/mcp", "t"))
+    assert cells.confiner.job(job, Confinement.NETWORKED) == replace(job, confined=True)
+    launch = cells.launch("true", job, Confinement.NETWORKED)
+    assert launch.cell.passage is None
+    assert "--share-net" in launch.cell.argv
+    assert "/etc/hosts" not in launch.cell.argv
+    assert cells.launch("true", job).cell.passage is not None

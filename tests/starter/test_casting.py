@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from domain.document import parse
-from starter.casting import MODEL, cast
+from domain.metering import Meter
+from starter.casting import MODEL, cast, metered
 
 DOCUMENT = """\
 ---
@@ -58,3 +59,12 @@ def test_all_else_of_the_plan_stays_as_it_was() -> None:
 def test_a_front_matter_without_or_with_odd_words_of_its_own_is_cast_as_well(front: str) -> None:
     text = f"{front}\n## Tasks\n- [ ] One\n  ```sh\n  true\n  ```\n"
     assert [task.runtime for task in parse(cast(text, "codex")).tasks] == ["codex"]
+
+
+def test_a_plan_is_rehearsed_with_agents_that_are_metered() -> None:
+    text = DOCUMENT.replace("runtime: claude\n", "runtime: claude\nnetwork: open\nmetering: off\n", 1)
+    assert (parse(text).metering, parse(metered(text)).metering) == (Meter.OFF, Meter.ON)
+    assert metered(text) == DOCUMENT.replace("runtime: claude\n", "runtime: claude\nnetwork: open\n", 1)
+    # Without an agent the word would be refused.
+    assert parse(cast(metered(text), "shell")).expected_metering == ""
+    assert metered(DOCUMENT) == DOCUMENT

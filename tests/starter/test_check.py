@@ -30,9 +30,24 @@ def test_machines_get_tasks_and_faults_in_one_object(watchbill, write):
             {"ordinal": 1, "title": "One", "line": 9, "done": True, "after": []},
             {"ordinal": 2, "title": "Two", "line": 15, "done": False, "after": [1]},
         ],
+        "metering": "",
         "faults": [],
     }
     assert done.returncode == 0
+
+
+def test_a_plan_whose_agents_are_unmetered_is_told_to_be_such_a_one(watchbill, write):
+    front = {"runtime": "claude", "network": "open", "metering": "off"}
+    path = write("faster.md", plan("faster", "One", **front))
+    said = watchbill("check", path).stdout.splitlines()
+    assert said[0].endswith("1 task, no faults")
+    assert said[1:] == [
+        "Agents are unmetered: they call their models on logins of their own, and what that costs is not known."
+    ]
+    assert json.loads(watchbill("check", path, "--json").stdout)["metering"] == "unmetered"
+    metered = write("metered.md", plan("metered", "One", runtime="claude"))
+    assert json.loads(watchbill("check", metered, "--json").stdout)["metering"] == "metered"
+    assert len(watchbill("check", metered).stdout.splitlines()) == 1
 
 
 def test_faults_for_machines_have_a_line_and_a_message(watchbill, write):

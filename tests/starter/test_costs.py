@@ -1,23 +1,26 @@
-"""What machines are told of costs."""
+"""What people and machines are told of costs."""
 
 from __future__ import annotations
 
-from starter.costs import with_units
+import pytest
+
+from starter.costs import in_words, lines, with_units
 from store.costs import ModelCosts, Money, PlanCosts, Request, RunCosts, TaskCosts
 
 
 def test_every_amount_is_told_with_its_unit_and_with_what_is_left_of_it() -> None:
     model = ModelCosts("a-model", 3, 1, 70, {"input": 5, "output": 2}, (Request("req_1", 40),))
-    run = RunCosts("p-1-author-1", Money(10, 70, 100), (model,))
+    run = RunCosts("p-1-author-1", Money(10, 70, 100), (model,), "metered")
     task = TaskCosts("p-1", 1, "One", Money(10, 70, 100), (run,))
     told = with_units(PlanCosts("p", Money(10, 70), "2026-03-01", "UTC", Money(0, 80, 50), (task,)))
-    money = {"held_nano_usd": 10, "spent_nano_usd": 70, "cap_nano_usd": 100, "left_nano_usd": 20}
+    money = {"held_nano_usd": 10, "spent_nano_usd": 70, "cap_nano_usd": 100, "unmetered_runs": 0, "left_nano_usd": 20}
+    day = {"held_nano_usd": 0, "spent_nano_usd": 80, "cap_nano_usd": 50, "unmetered_runs": 0, "left_nano_usd": 0}
     assert told == {
         "plan": "p",
         "money": {**money, "cap_nano_usd": None, "left_nano_usd": None},
         "day": "2026-03-01",
         "zone": "UTC",
-        "day_money": {"held_nano_usd": 0, "spent_nano_usd": 80, "cap_nano_usd": 50, "left_nano_usd": 0},
+        "day_money": day,
         "tasks": [
             {
                 "task": "p-1",
@@ -38,8 +41,40 @@ def test_every_amount_is_told_with_its_unit_and_with_what_is_left_of_it() -> Non
                                 "requests": [{"id": "req_1", "spent_nano_usd": 40}],
                             }
                         ],
+                        "metering": "metered",
                     }
                 ],
             }
         ],
     }
+
+
+CENT = 10_000_000
+
+
+@pytest.mark.parametrize(
+    ("money", "said"),
+    [
+        (Money(0, 0), "0.00 USD spent"),
+        (Money(CENT, 2 * CENT, 5 * CENT), "0.02 USD spent, 0.01 USD held; 0.02 USD of 0.05 USD left"),
+        (Money(0, 0, None, 1), "what 1 unmetered run cost is not known"),
+        (Money(CENT, 0, None, 1), "0.01 USD held; what 1 unmetered run cost is not known"),
+        (Money(0, CENT, None, 2), "0.01 USD spent; what 2 unmetered runs cost is not known"),
+        (Money(0, 0, CENT, 2), "what 2 unmetered runs cost is not known; 0.01 USD of 0.01 USD left"),
+    ],
+)
+def test_what_is_not_known_is_never_said_to_be_nothing(money: Money, said: str) -> None:
+    assert in_words(money) == said
+    assert with_units(money)["spent_nano_usd"] == (money.spent or (None if money.unmetered_runs else 0))
+
+
+def test_a_run_that_is_unmetered_is_told_as_such_a_one() -> None:
+    run = RunCosts("p-1-author-1", Money(0, 0, None, 1), (), "unmetered")
+    task = TaskCosts("p-1", 1, "One", Money(0, 0, None, 1), (run,))
+    found = PlanCosts("p", Money(0, 0, None, 1), "2026-03-01", "UTC", Money(0, 0, 5 * CENT, 1), (task,))
+    assert list(lines(found)) == [
+        "p: what 1 unmetered run cost is not known",
+        "1. One: what 1 unmetered run cost is not known",
+        "     author-1: unmetered, and what it cost is not known",
+        "2026-03-01 in UTC, over all plans: what 1 unmetered run cost is not known; 0.05 USD of 0.05 USD left",
+    ]

@@ -99,3 +99,25 @@ def test_what_the_agent_says_is_told_as_its_own_word_and_means_nothing():
 
 def test_a_report_is_plain_data():
     assert asdict(report())["tasks"][1]["waits_for"] == "Which name?"
+
+
+def test_a_report_says_which_tasks_were_done_by_agents_that_are_not_metered():
+    begun = [
+        receipt(7, "run", "r1", "start", None, "starting", task_id=f"{PLAN}-1", role=Role.AUTHOR, runtime="claude"),
+        receipt(8, "run", "r1", "spawn", "starting", "running", confinement="networked", metering="unmetered"),
+        receipt(9, "run", "r2", "start", None, "starting", task_id=f"{PLAN}-1", role=Role.CHECK, runtime="check"),
+        receipt(9, "run", "r2", "spawn", "starting", "running", confinement="networked"),
+    ]
+    view = replace(VIEW, metering="unmetered", confinement="partly confined", spent_nano_usd=None)
+    told = build(view, "", [FACTS], SEEN, begun)
+    assert [task.metering for task in told.tasks] == ["unmetered", "", ""]
+    markdown = to_markdown(told)
+    assert "merge by-hand. Runs are partly confined. Agents are unmetered: they call their models on" in markdown
+    assert "    - 1 run (unmetered), 1 check, 1 crashed\n" in markdown
+    assert "Calls of models cost" not in markdown
+    counted = to_markdown(build(replace(view, spent_nano_usd=10_000_000), "", [FACTS], SEEN, begun))
+    assert "What was counted of calls of models cost 0.01 USD" in counted
+
+
+def test_a_report_of_metered_agents_says_nothing_of_it():
+    assert "unmetered" not in to_markdown(build(replace(VIEW, metering="metered"), "", [FACTS], SEEN, RECEIPTS))

@@ -113,3 +113,11 @@ def test_in_a_pipe_a_box_is_one_line(capsys):
     show_plan(replace(LANDING, tasks=(replace(LANDING.tasks[0], title=TITLE * 9),)))
     box = next(line for line in capsys.readouterr().out.splitlines() if URL in line)
     assert TITLE * 9 in box
+
+
+def test_a_plan_that_is_shown_to_be_confirmed_says_that_its_agents_are_unmetered(capsys):
+    show_plan(replace(VIEW, state="awaiting_confirmation", metering="unmetered"))
+    said = capsys.readouterr().out.splitlines()
+    assert [line for line in said if line.startswith("Agents are unmetered: they call their models on logins of")]
+    show_plan(replace(VIEW, state="awaiting_confirmation", metering="metered"))
+    assert "metered" not in capsys.readouterr().out

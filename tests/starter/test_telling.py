@@ -52,3 +52,10 @@ def test_a_relay_may_take_as_long_to_stop_as_it_lets_streams_go_on_and_writes_do
 
 def test_a_drain_that_the_relay_will_refuse_is_left_for_it_to_refuse() -> None:
     assert relay_stops_within({"WATCHBILL_RELAY_DRAIN": "soon"}) == relay_stops_within({})
+
+
+def test_where_models_are_is_told_to_the_two_that_ask_them_and_logins_to_the_worker_alone() -> None:
+    for name in ("WATCHBILL_MODELS", "WATCHBILL_ANTHROPIC_URL", "WATCHBILL_OPENAI_URL"):
+        assert [door for door in DOORS if name in told_to(door, EVERYTHING)] == ["worker", "relay"]
+    assert [door for door in DOORS if "WATCHBILL_LOGINS" in told_to(door, EVERYTHING)] == ["worker"]
+    assert [door for door in DOORS if "WATCHBILL_ANTHROPIC_KEY_FILE" in told_to(door, EVERYTHING)] == ["relay"]

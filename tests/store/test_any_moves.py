@@ -58,8 +58,8 @@ class AnyMoves(RuleBasedStateMachine):
 
     @initialize()
     def publish_and_confirm(self) -> None:
-        facts = {"owner": "ada", "slug": self.slug, "title": "T", "repository": "a/b", "merge": "by-hand"}
-        facts |= {"checks": [CHECK], "reviewers": [REVIEWER]}
+        facts: dict[str, Any] = {"owner": "ada", "slug": self.slug, "title": "T", "repository": "a/b"}
+        facts |= {"merge": "by-hand", "checks": [CHECK], "reviewers": [REVIEWER]}
         self.go(self.wish("plan", self.plan, PlanEvent.PUBLISH, facts))
         self.go(self.wish("plan", self.plan, PlanEvent.CONFIRM))
 

@@ -21,7 +21,7 @@ from store.caps import day_budget
 from store.database import Store, open_store
 from store.keys import SEAL, keys_of, known_keys
 from store.tables import metadata
-from store.views import confinement_of
+from store.views import confinement_of, metering_of
 
 
 @pytest.fixture
@@ -175,6 +175,27 @@ def test_a_run_from_before_there_was_confinement_was_unconfined(
     reopened = open_store(url)
     with reopened.read() as connection:
         assert confinement_of(connection, plan_id="x") == "unconfined"
+    reopened.close()
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_an_agents_run_from_before_there_was_another_way_was_metered(
+    request: pytest.FixtureRequest, tmp_path: Path, engine: str
+) -> None:
+    url = old_store(request, tmp_path, engine, "before_metering")
+    old = sa.create_engine(url)
+    with old.begin() as connection:
+        upgrade(connection, "0009")
+        for table in ("plans", "tasks", "runs"):
+            connection.execute(row_of(connection, table))
+        connection.execute(sa.text("UPDATE runs SET runtime = 'claude'"))
+    old.dispose()
+
+    database.migrate(url)
+
+    reopened = open_store(url)
+    with reopened.read() as connection:
+        assert metering_of(connection, plan_id="x") == "metered"
     reopened.close()
 
 

@@ -12,6 +12,7 @@ from domain.errors import Unauthorized
 from domain.heartbeat import HeartbeatPolicy
 from forge.github_api import GitHubApi
 from forge.github_auth import App, PersonalToken
+from runtimes.port import Login
 from worker.__main__ import _credentials
 from worker.settings import WorkerSettings
 
@@ -39,6 +40,13 @@ def test_what_no_run_may_see_is_the_home_the_store_and_every_file_that_is_named_
     hidden = {str(path.relative_to(tmp_path)) for path in settings.hidden}
     assert hidden >= {"home", "elsewhere.db", "elsewhere.db-wal", "token", "seal.pem", "home/keys/capability.pem"}
     assert settings.readable == (Path("/data"), Path.home() / "sets")
+
+
+def test_logins_are_in_the_home_or_where_it_is_told_and_no_run_may_see_them(tmp_path: Path) -> None:
+    assert WorkerSettings(home=tmp_path).own_logins.folder == tmp_path / "logins"
+    settings = WorkerSettings(home=tmp_path / "home", logins=tmp_path / "theirs", anthropic_url="https://a.example")
+    assert settings.own_logins.of("claude") == Login(tmp_path / "theirs" / "claude", "https://a.example")
+    assert tmp_path / "theirs" in settings.hidden
 
 
 def test_they_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
