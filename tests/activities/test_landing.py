@@ -51,6 +51,7 @@ async def in_review(graph: Graph, landing: Landing, forge: ScriptedForge) -> int
     """The task's pull request, open at `commit`."""
     forge.branches[branch_of(graph.task)] = sha("commit")
     graph.move("worked", head_sha=sha("commit"))
+    graph.check("commit")
     graph.move("cleared", proven_sha=sha("commit"))
     opened = await graph.call(landing.open_pull_request, graph.task)
     graph.move("published", pull_number=opened.pull.number, pushed_sha=sha("commit"))
