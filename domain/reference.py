@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from domain.ledger import RESERVATION
 from domain.lifecycle import Lifecycle
+from domain.notes import NOTE
 from domain.owner import OWNER
 from domain.plan import PLAN, REVISION
 from domain.run import EVIDENCE, RUN
 from domain.task import QUESTION, TASK
 
-LIFECYCLES = (PLAN, REVISION, TASK, QUESTION, RUN, EVIDENCE, OWNER, RESERVATION)
+LIFECYCLES = (PLAN, REVISION, TASK, QUESTION, RUN, EVIDENCE, NOTE, OWNER, RESERVATION)
 
 
 def page() -> str:

@@ -59,7 +59,7 @@ def _every_chain(connection: Connection) -> list[str]:
     names.update(proof.homes(connection))
     for subject in SUBJECTS.values():
         homes = connection.scalars(select(subject.home).distinct())
-        names.update(subject.chain_prefix + home for home in homes)
+        names.update(map(subject.chain_of, homes))
     return sorted(names)
 
 

@@ -191,6 +191,25 @@ evidence = _subject(
     Index(None, "task_id"),
 )
 
+notes = _subject(
+    "notes",
+    # The chain that its receipts are on: a plan's, or its owner's for what is known of a repository.
+    text("chain"),
+    text("repository", ""),
+    whole("number"),
+    whole("version", 1),
+    text("kind"),
+    text("title"),
+    text("text", ""),
+    # The version that this one took the place of.
+    optional_text("replaces"),
+    reference("run_id", nullable=True),
+    whole("epoch", 0),
+    text("by", ""),
+    UniqueConstraint("chain", "number", "version"),
+    Index(None, "run_id"),
+)
+
 artifacts = Table(
     "artifacts",
     metadata,
