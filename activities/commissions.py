@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from jsonschema import Draft202012Validator
 from sqlalchemy import Connection
 
 from activities.policies import policy_in
 from domain.agents import AGENTS
-from domain.brief import RESULT_SCHEMA, render
+from domain.brief import REMINDER_TOKENS, RESULT_SCHEMA, TOKENS, render
 from domain.errors import Unauthorized
 from domain.judge import turn_before, word_for
+from domain.rules import Policy
 from domain.run import Outcome, Role, RunFacts
 from domain.task import TaskFacts
 from forge.port import Forge
@@ -21,7 +24,7 @@ from runtimes.port import Door, Job, Verdict
 from signing.capabilities import LONGEST, Grant
 from signing.keys import Signer
 from signing.minting import mint
-from store import budgets, keys, plans, words
+from store import briefing, budgets, keys, plans, words
 from store.database import Store
 
 _BROKE_OFF = (Outcome.NO_RESULT, Outcome.DROPPED, Outcome.CRASHED)
@@ -68,12 +71,12 @@ class Commissions:
                 f"{run.runtime} reaches its model through the relay, and this worker knows of none; start one with "
                 "`watchbill relay`, and name it in WATCHBILL_RELAY"
             )
-        note = word_for(task, run, unheard=self._unheard(task, run))
-        brief = self._brief(run, task, note)
+        note = self._note(run, task)
         with self.store.read() as connection:
             keys.require_in_use(connection, self.signer.kid)
             policy = policy_in(connection, run.plan_id, self.home)
             ceiling = _ceiling(connection, run)
+        brief = self._brief(run, task, note, policy)
         timeout = min(timedelta(seconds=job.timeout), LONGEST - MARGIN)
         grant = Grant(task.owner, task.plan_id, task.id, run.id, run.epoch, run.role, run.model, ceiling)
         token = mint(self.signer, grant, now, timeout + MARGIN)
@@ -83,6 +86,7 @@ class Commissions:
             timeout=int(timeout.total_seconds()),
             role=run.role,
             brief=brief.text,
+            reminder=self.reminder(run, task),
             note=note or "Go on where you stopped.",
             model=run.model,
             memory=self.memory(run),
@@ -134,16 +138,35 @@ class Commissions:
         with self.store.read() as connection:
             return bool(words.question_of(connection, before.id))
 
-    def _brief(self, run: RunFacts, task: TaskFacts, note: str) -> words.Brief:
+    def reminder(self, run: RunFacts, task: TaskFacts) -> str:
+        """What an agent that has forgotten is told again: its brief as the graph has it now, more closely bounded."""
+        note = self._note(run, task)
+        with self.store.read() as connection:
+            policy = policy_in(connection, run.plan_id, self.home)
+            return _rendered(connection, run, task, note, policy, REMINDER_TOKENS)
+
+    def _note(self, run: RunFacts, task: TaskFacts) -> str:
+        return word_for(task, run, unheard=self._unheard(task, run))
+
+    def _brief(self, run: RunFacts, task: TaskFacts, note: str, policy: Policy) -> words.Brief:
         with self.store.write() as connection:
             there = words.brief_of(connection, run.id)
             if there is not None:
                 return there
-            plan = plans.load_plan(connection, run.plan_id)
-            wanted = RESULT_SCHEMA if run.role is Role.AUTHOR else None
-            brief = words.Brief(run.id, render(task, plan.spec, note), wanted, plan.revision)
+            text = _rendered(connection, run, task, note, policy, TOKENS)
+            brief = words.Brief(run.id, text, _wanted(run), plans.load_plan(connection, run.plan_id).revision)
             words.put_brief(connection, brief)
             return brief
+
+
+def _wanted(run: RunFacts) -> Mapping[str, Any] | None:
+    """The JSON Schema of what the run is to answer."""
+    return RESULT_SCHEMA if run.role is Role.AUTHOR else None
+
+
+def _rendered(connection: Connection, run: RunFacts, task: TaskFacts, note: str, policy: Policy, tokens: int) -> str:
+    facts = briefing.facts_of(connection, run, task, note=note, policy=policy, schema=_wanted(run))
+    return render(facts, tokens)
 
 
 def _ceiling(connection: Connection, run: RunFacts) -> int:
