@@ -16,15 +16,14 @@ from typing import Any
 from sqlalchemy import Column, Connection, RowMapping, Text, select, type_coerce
 from sqlalchemy.types import NullType
 
-from domain.errors import IllegalMove
-from domain.identity import digest
+from domain.errors import IllegalMove, NotFound, WatchbillError
 from domain.lifecycle import GENESIS, Receipt, canonical, receipt_hash
-from store import proof
+from store import contents, proof
 from store.columns import Json
 from store.moves import SAID
 from store.receipts import head_of
 from store.subjects import SUBJECTS, Subject
-from store.tables import artifacts, chains, evidence, receipts
+from store.tables import chains, evidence, receipts
 
 _PAGE = 500
 
@@ -199,18 +198,14 @@ def _compare_rows(connection: Connection, replay: _Replay, kind: str, subject: S
 
 
 def _compare_artifacts(connection: Connection, chain: str) -> Iterator[Finding]:
-    query = (
-        select(evidence.c.id, evidence.c.digest, artifacts.c.content)
-        .select_from(evidence.outerjoin(artifacts, artifacts.c.digest == evidence.c.digest))
-        .where(evidence.c.plan_id == chain)
-        .order_by(evidence.c.id)
-        .execution_options(yield_per=16)
-    )
-    for row in connection.execute(query):
-        if row.content is None:
+    query = select(evidence.c.id, evidence.c.digest).where(evidence.c.plan_id == chain).order_by(evidence.c.id)
+    for row in connection.execute(query).all():
+        try:
+            contents.read(connection, row.digest)
+        except NotFound:
             yield Finding(chain, f"the content of evidence {row.id} is gone", None, row.id, "digest")
-        elif digest(bytes(row.content)) != row.digest:
-            yield Finding(chain, f"the content of evidence {row.id} is not what was seen", None, row.id, "digest")
+        except WatchbillError as error:
+            yield Finding(chain, f"the content of evidence {row.id} does not hold: {error}", None, row.id, "digest")
 
 
 def _prove_ledger(connection: Connection, chain: str, reckon: proof.Reckon | None) -> Iterator[Finding]:

@@ -179,6 +179,8 @@ evidence = _subject(
     reference("plan_id"),
     reference("task_id", nullable=True),
     reference("run_id", nullable=True),
+    # Receipts from before this was told say nothing of it.
+    whole("epoch", 0),
     text("kind"),
     text("commit_sha", ""),
     text("command", ""),
@@ -215,7 +217,9 @@ artifacts = Table(
     metadata,
     Column("digest", Text, primary_key=True),
     whole("size"),
+    # Empty where the bytes are in a folder; rows from before there was one have them here.
     Column("content", LargeBinary, nullable=False),
+    Column("place", Text, nullable=False, server_default="graph"),
 )
 
 # Bookkeeping: what the moves themselves keep.

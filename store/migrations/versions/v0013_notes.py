@@ -1,4 +1,4 @@
-"""What is known of plans and repositories."""
+"""What is known of plans and repositories, and where the bytes of evidence are."""
 
 from __future__ import annotations
 
@@ -32,3 +32,5 @@ def upgrade() -> None:
         sa.UniqueConstraint("chain", "number", "version", name="uq_notes_chain_number_version"),
     )
     op.create_index("ix_notes_run_id", "notes", ["run_id"])
+    op.add_column("artifacts", sa.Column("place", sa.Text(), nullable=False, server_default="graph"))
+    op.add_column("evidence", sa.Column("epoch", sa.Integer(), nullable=False, server_default="0"))
