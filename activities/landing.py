@@ -16,6 +16,7 @@ from domain.errors import NotFound
 from domain.identity import branch_of
 from domain.publication import FindRepository, MergeOrder
 from domain.pull import Merge, Opened, PullRequest, Repository
+from domain.run import EvidenceKind
 from domain.task import TaskFacts, TaskState
 from forge import text
 from forge.port import Forge
@@ -129,7 +130,7 @@ class Landing:
         token = seal(self.signer, head)
         with self.store.write() as connection:
             seals.keep_seal(connection, head.chain, head.seq, token)
-        proof = [_row(one) for one in seen if one.commit_sha == task.head_sha]
+        proof = [_row(one) for one in seen if one.kind is EvidenceKind.CHECK and one.commit_sha == task.head_sha]
         chain = f"Receipt {head.seq} of plan `{head.chain}`, chain head `{head.hash}`. {sentence(confinement)}"
         asked = f"{task.title}\n\n{task.body}"
         said = publishable(summary_in(result.body)) if result else ""

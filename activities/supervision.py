@@ -16,6 +16,7 @@ from typing import Protocol
 from temporalio import activity
 
 from activities.commissions import Commissions
+from activities.handing import hand_over
 from activities.policies import terms_in
 from activities.redaction import showable
 from activities.reminders import Reminder
@@ -147,6 +148,8 @@ class Supervision:
             command=run.command,
             path=self.agent_path,
         )
+        if run.role is Role.AUTHOR:
+            hand_over(self.store, folder, task.id)
         now = datetime.now(UTC)
         job = self.commissions.job(job, run, task, now)
         how = self._confinement(run, job)

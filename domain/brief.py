@@ -53,8 +53,20 @@ _MAX_FILES = 50
 
 
 @dataclass(frozen=True)
+class Artifact:
+    """Bytes that a run is given by their sha256: the file `name` below `$WATCHBILL_GIVEN`, and what it is about."""
+
+    name: str
+    digest: str
+    about: str
+
+
+@dataclass(frozen=True)
 class Delivered:
-    """What a task came to that this one follows. `summary` is its agent's own word, `files` what it changed."""
+    """What a task came to that this one follows.
+
+    `summary` is its agent's own word; `files` are the paths that it changed, `artifacts` what of it is given on.
+    """
 
     ordinal: int
     title: str
@@ -64,7 +76,7 @@ class Delivered:
     head_sha: str = ""
     summary: str = ""
     files: tuple[str, ...] = ()
-    more_files: int = 0
+    artifacts: tuple[Artifact, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -212,9 +224,11 @@ def _of_delivered(task: Delivered, heading: str) -> Iterable[str]:
     if task.pull_url:
         yield f"\nPull request: {task.pull_url}, at {task.head_sha[:12]}"
     if task.files:
-        more = task.more_files + len(task.files[_MAX_FILES:])
+        more = len(task.files[_MAX_FILES:])
         named = ", ".join(f"`{file}`" for file in task.files[:_MAX_FILES])
         yield f"\nIt changed {named}{f' and {more} more' if more else ''}."
+    for artifact in task.artifacts:
+        yield f"- `$WATCHBILL_GIVEN/{artifact.name}`: {artifact.about}, sha256 {artifact.digest}"
     if task.summary:
         yield f"\n{_quoted(task.summary)}"
 

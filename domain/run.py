@@ -67,6 +67,8 @@ EVIDENCE = Lifecycle("evidence", table((None, "record", "recorded")), ended=froz
 
 class EvidenceKind(StrEnum):
     CHECK = "check"
+    CHANGES = "changes"
+    """The paths by which a commit of ours differs from its base, one a line."""
     DIFF = "diff"
     AGENT_CRASH = "agent_crash"
     WORKER_CRASH = "worker_crash"

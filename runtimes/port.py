@@ -26,6 +26,9 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PRIVATE = ("home", "tmp")
 """What of a run's folder is the run's own to write: its HOME and its TMPDIR."""
 
+GIVEN = "given"
+"""What of a run's folder holds the artifacts of earlier tasks that it is given, to read and not to write."""
+
 ROWS, COLUMNS = 40, 120
 """The size of the terminal that a run on one has."""
 

@@ -35,7 +35,8 @@ class Place(StrEnum):
 class Contents(Protocol):
     """A place of bytes by their sha256 in hex."""
 
-    place: Place
+    @property
+    def place(self) -> Place: ...
 
     def keep(self, name: str, content: bytes) -> None:
         """Keep what has this name, for good once this returns; a repeat finds it, and mends what is damaged."""

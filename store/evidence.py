@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+from domain.errors import Damaged, NotFound
 from domain.identity import digest
 from domain.lifecycle import Move, canonical
 from domain.run import EvidenceKind
@@ -92,3 +93,11 @@ def evidence_of(
 def content(connection: Connection, name: str) -> bytes:
     """The bytes with this digest; NotFound where nobody has them, Damaged where they are not those any more."""
     return contents.read(connection, name)
+
+
+def text_of(connection: Connection, name: str) -> str:
+    """The text of this digest; where it is no more what was seen that is said, and holds up no task."""
+    try:
+        return content(connection, name).decode(errors="replace")
+    except (NotFound, Damaged) as error:
+        return f"[Its last words are kept no more: {error}.]"

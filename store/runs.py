@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from domain.confinement import Confinement
-from domain.errors import Damaged, NotFound, Superseded, Unavailable
+from domain.errors import Superseded, Unavailable
 from domain.flow import run_to_continue
 from domain.identity import plan_of_task, run_id
 from domain.lifecycle import Move
@@ -19,7 +19,7 @@ from domain.run import EndKind, EvidenceKind, Outcome, Role, RunEnd, RunEvent, R
 from domain.task import TaskFacts, TaskState
 from store import events
 from store.columns import instant
-from store.evidence import MAX_CONTENT, Observation, content, record
+from store.evidence import MAX_CONTENT, Observation, record, text_of
 from store.leases import (
     SLOT_LEASE,
     Lease,
@@ -243,20 +243,12 @@ def recorded_end(connection: Connection, run: RunFacts, kind: EndKind = EndKind.
         )
         .limit(1)
     )
-    tail = _kept(connection, kept) if kept else ""
+    tail = text_of(connection, kept) if kept else ""
     outcome = Outcome(run.outcome) if run.outcome else Outcome.STOPPED
     return RunEnd(
         run.id, run.state, kind, run.exit_code, run.reason, tail[-SAID:], outcome, run.asked, run.session,
         events.last_refusal(connection, run.id),
     )  # fmt: skip
-
-
-def _kept(connection: Connection, name: str) -> str:
-    """The text of this digest; where it is no more what was seen, that is said, and holds up no task."""
-    try:
-        return content(connection, name).decode(errors="replace")
-    except (NotFound, Damaged) as error:
-        return f"[Its last words are kept no more: {error}.]"
 
 
 def _next_number(connection: Connection, order: BeginRun) -> int:

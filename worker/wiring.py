@@ -76,7 +76,7 @@ def shared_worker(ports: Ports, settings: WorkerSettings, threads: ThreadPoolExe
 
 def host_worker(ports: Ports, settings: WorkerSettings, threads: ThreadPoolExecutor) -> Worker:
     """What lies on this host's disk: workspaces and processes. Only this host polls its queue."""
-    workspaces = Workspaces(ports.store, ports.forge, settings.folder, ports.incarnation)
+    workspaces = Workspaces(ports.store, ports.forge, settings.folder, ports.incarnation, ports.keeper.worker)
     supervision = Supervision(
         ports.store,
         settings.folder,

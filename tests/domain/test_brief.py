@@ -18,6 +18,7 @@ from domain.brief import (
     RESULT_SCHEMA,
     SECTIONS,
     TOKENS,
+    Artifact,
     Attempt,
     BriefFacts,
     Delivered,
@@ -44,6 +45,9 @@ def note(number: int, text: str, kind: NoteKind = NoteKind.KNOWLEDGE, run: str =
     return Note(number, 1, kind, f"Title {number}", text, run_id=run, epoch=1 if run else 0)
 
 
+FILES = tuple(f"src/{n}.py" for n in range(60))
+GIVEN = (Artifact("1/changes", "d" * 64, "the paths that it changed"),)
+
 FACTS = BriefFacts(
     task(),
     spec="Customers wait too long.",
@@ -53,7 +57,7 @@ FACTS = BriefFacts(
     ),
     around=(note(3, "Python 3.11 only."), note(4, "No ORM.", NoteKind.DECISION)),
     delivered=(
-        Delivered(1, "Measure it", "merged", "proven", "https://forge/1", "a" * 40, "It takes 4 s.", ("a.py",), 2),
+        Delivered(1, "Measure it", "merged", "proven", "https://forge/1", "a" * 40, "It takes 4 s.", FILES, GIVEN),
     ),
     last=Attempt(1, "crashed", "it was killed", "I load it.", "Which of the two?", "git push is not allowed"),
     note="A person says: go on.",
@@ -68,7 +72,8 @@ def test_a_brief_says_all_that_there_is_to_know() -> None:
         "# Task 2: Load the catalogue lazily", "Load it at its first use.", "- `src/**`", "- `make test`",
         "- the tool `WebFetch`", "- the command `git push*`", "- any change of the file `.github/**`",
         "A person says: go on.", "Never touch prices.csv.", "Python 3.11 only.", "Customers wait too long.",
-        "### Task 1: Measure it (merged, proven)", "https://forge/1, at aaaaaaaaaaaa", "`a.py` and 2 more",
+        "### Task 1: Measure it (merged, proven)", "https://forge/1, at aaaaaaaaaaaa", "`src/49.py` and 10 more",
+        "`$WATCHBILL_GIVEN/1/changes`: the paths that it changed, sha256 dddd",
         "> It takes 4 s.", "Run 1 of this task ended as crashed: it was killed", "> I load it.",
         "> Which of the two?", "git push is not allowed", "> Cache in SQLite.", "No ORM.",
     ):  # fmt: skip

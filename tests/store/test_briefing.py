@@ -10,9 +10,11 @@ from domain.identity import digest, plan_id, task_id
 from domain.lifecycle import Move
 from domain.publication import Publish, PublishTo
 from domain.pull import Repository
+from domain.run import EvidenceKind
 from store import briefing, words
 from store.database import Store
 from store.decisions import decide
+from store.evidence import Observation, record
 from store.moves import move
 from store.publication import publish
 
@@ -45,6 +47,16 @@ def make(store: Store, kind: str, subject: str, event: str, **facts: object) -> 
     assert not moved.refused
 
 
+def see(store: Store, task: str, run: str, kind: EvidenceKind, what: bytes, sha: str) -> None:
+    command, exit_code = ("make test", 0) if kind is EvidenceKind.CHECK else ("", None)
+    seen = Observation(
+        plan_id=PLAN, task_id=task, run_id=run, epoch=1, kind=kind, content=what, commit_sha=sha, command=command,
+        exit_code=exit_code, seen_by="worker-1",
+    )  # fmt: skip
+    with store.write() as connection:
+        move(connection, record(connection, seen, "a test", AT))
+
+
 def test_a_task_is_told_what_its_predecessors_delivered(store: Store) -> None:
     begun(store)
     second, run = task_id(PLAN, 2), f"{task_id(PLAN, 2)}-author-1"
@@ -56,6 +68,10 @@ def test_a_task_is_told_what_its_predecessors_delivered(store: Store) -> None:
         body = {"result": {"summary": "It loads at its first use."}, "revision": 1, "brief": "d"}
         words.say(connection, speaker, words.WordKind.RESULT, body, AT)
     make(store, "run", run, "finish")
+    see(store, second, run, EvidenceKind.CHANGES, b"src/old.py\n", "a" * 40)
+    see(store, second, run, EvidenceKind.CHANGES, b"src/a.py\nsrc/b.py\n", "b" * 40)
+    see(store, second, run, EvidenceKind.CHECK, b"2 passed", "b" * 40)
+    see(store, second, run, EvidenceKind.CHECK, b"1 failed", "a" * 40)
     make(store, "task", second, "merged", proof="proven", pull_url="https://forge/2", head_sha="b" * 40)
 
     with store.read() as connection:
@@ -66,3 +82,12 @@ def test_a_task_is_told_what_its_predecessors_delivered(store: Store) -> None:
     assert (loaded.ordinal, loaded.title, loaded.state, loaded.proof) == (2, "Load it lazily", "merged", "proven")
     assert (loaded.pull_url, loaded.head_sha) == ("https://forge/2", "b" * 40)
     assert loaded.summary == "It loads at its first use."
+    # Of the commit that it came to, and of no earlier one.
+    assert loaded.files == ("src/a.py", "src/b.py")
+    assert [(each.name, each.digest) for each in loaded.artifacts] == [
+        ("2/changes", digest(b"src/a.py\nsrc/b.py\n")),
+        ("2/check-1", digest(b"2 passed")),
+    ]
+    assert "`make test` said, which exited 0" in loaded.artifacts[1].about
+    with store.read() as connection:
+        assert briefing.artifacts_for(connection, task_id(PLAN, 3)) == loaded.artifacts
