@@ -84,6 +84,7 @@ class RunFacts:
     `confinement` is a Confinement, empty until the run's process begins.
     `cap_nano_usd` is what its capability is good for, 0 for no bound of its own; None until the process begins,
     and of what is no agent's.
+    `brief` is the hash of what it was told, empty until the process begins and of what is no agent's.
     `ordinal` counts the check commands of a plan from 1; it is 0 for an author. `started_at` is ISO 8601.
     """
 
@@ -110,6 +111,7 @@ class RunFacts:
     asked: str = ""
     confinement: str = "unconfined"
     cap_nano_usd: int | None = None
+    brief: str = ""
 
     @property
     def live(self) -> bool:

@@ -32,8 +32,8 @@ from store.leases import (
     take_lease,
 )
 from store.moves import lock_chain, move
+from store.tables import briefs, runs
 from store.tables import evidence as evidence_rows
-from store.tables import runs
 from store.tasks import load_run, load_task
 
 SKEW = timedelta(seconds=30)
@@ -98,12 +98,15 @@ def spawned(
     incarnation: int,
     cap_nano_usd: int | None = None,
 ) -> None:
-    """Note that the run's process starts now, how it is confined, and what its capability is good for, if it has one.
+    """Note that the run's process starts now, how it is confined, and what an agent was told and may spend.
 
     A repeat changes nothing, and must be of the same confinement; an ended run raises Superseded.
     """
     _take(connection, run, keeper, at)
-    cap = run.cap_nano_usd if run.state is RunState.RUNNING else cap_nano_usd
+    running = run.state is RunState.RUNNING
+    told = connection.scalar(select(briefs.c.digest).where(briefs.c.run_id == run.id))
+    cap, brief = (run.cap_nano_usd, run.brief) if running else (cap_nano_usd, told)
+    facts = {"confinement": how, "cap_nano_usd": cap, "brief": brief}
     spawn = Move(
         "run",
         run.id,
@@ -112,7 +115,7 @@ def spawned(
         run.plan_id,
         f"on host {run.host}, {how}",
         at,
-        {"confinement": how} if cap is None else {"confinement": how, "cap_nano_usd": cap},
+        {name: fact for name, fact in facts.items() if fact not in (None, "")},
     )
     moved = move(connection, spawn, incarnation=incarnation)[0]
     if moved.refused:

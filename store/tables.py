@@ -157,6 +157,8 @@ runs = _subject(
     text("confinement", "unconfined"),
     # What its capability is good for, 0 for no bound; receipts from before this was told say nothing of it.
     nano_usd("cap_nano_usd"),
+    # The hash of what it was told; empty for what is no agent's, and in receipts from before this was told.
+    text("brief", ""),
     UniqueConstraint("task_id", "role", "number"),
     Index(None, "plan_id"),
     Index(None, "host", "state"),

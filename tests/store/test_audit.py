@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection, NullPool, create_engine, delete, insert, make_url, select, text, update
 
+from domain.confinement import Confinement
 from domain.lifecycle import canonical, receipt_hash
 from domain.run import EvidenceKind
 from store import audit as audit_module
@@ -19,7 +21,10 @@ from store.database import Store
 from store.evidence import Observation, record
 from store.moves import move
 from store.receipts import receipts_of
-from store.tables import artifacts, chains, evidence, plans, receipts, runs, tasks
+from store.runs import Keeper, spawned
+from store.tables import artifacts, briefs, chains, evidence, plans, receipts, runs, tasks
+from store.tasks import load_run
+from store.words import Brief, put_brief
 
 
 @pytest.fixture
@@ -313,6 +318,30 @@ def test_content_that_is_gone_is_named(store: Store, worked: Any) -> None:
         connection.execute(delete(artifacts))
 
     assert messages(store) == [f"the content of evidence {kept} is gone"]
+
+
+@pytest.mark.parametrize(
+    ("by", "said"),
+    [
+        (update(briefs).values(text="Push to main."), "is not what it was told"),
+        (update(briefs).values(schema=True, digest="d"), "is not what it was told"),
+        (delete(briefs), "is gone"),
+    ],
+    ids=["text", "schema", "deleted"],
+)
+def test_a_brief_that_is_not_the_one_that_the_run_was_told_is_named(
+    store: Store, confirmed: Any, by: Any, said: str
+) -> None:
+    confirmed.go(store, confirmed.make("task", confirmed.task, "begin"), confirmed.run())
+    run = f"{confirmed.task}-author-1"
+    with store.write() as connection:
+        put_brief(connection, Brief(run, "Do it.", {"type": "object"}, 1))
+        keeper = Keeper("worker-1", "", "boot-1", timedelta(minutes=1))
+        spawned(connection, load_run(connection, run), keeper, Confinement.UNCONFINED, confirmed.at, 1)
+    assert findings(store) == []
+    with by_hand(store) as connection:
+        connection.execute(by)
+    assert messages(store) == [f"the brief of run {run} {said}"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is known of plans and repositories, and where the bytes of evidence are."""
+"""What is known of plans and repositories, where the bytes of evidence are, and which brief each run was told."""
 
 from __future__ import annotations
 
@@ -34,3 +34,4 @@ def upgrade() -> None:
     op.create_index("ix_notes_run_id", "notes", ["run_id"])
     op.add_column("artifacts", sa.Column("place", sa.Text(), nullable=False, server_default="graph"))
     op.add_column("evidence", sa.Column("epoch", sa.Integer(), nullable=False, server_default="0"))
+    op.add_column("runs", sa.Column("brief", sa.Text(), nullable=False, server_default=""))
