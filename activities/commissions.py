@@ -149,14 +149,20 @@ class Commissions:
         return word_for(task, run, unheard=self._unheard(task, run))
 
     def _brief(self, run: RunFacts, task: TaskFacts, note: str, policy: Policy) -> words.Brief:
-        with self.store.write() as connection:
+        with self.store.read() as connection:
             there = words.brief_of(connection, run.id)
             if there is not None:
                 return there
             text = _rendered(connection, run, task, note, policy, TOKENS)
-            brief = words.Brief(run.id, text, _wanted(run), plans.load_plan(connection, run.plan_id).revision)
-            words.put_brief(connection, brief)
-            return brief
+            revision = plans.load_plan(connection, run.plan_id).revision
+        # Apart from the rendering: a write is short. Whoever was first has told the run.
+        with self.store.write() as connection:
+            there = words.brief_of(connection, run.id)
+            if there is None:
+                words.put_brief(connection, words.Brief(run.id, text, _wanted(run), revision))
+                there = words.brief_of(connection, run.id)
+        assert there is not None
+        return there
 
 
 def _wanted(run: RunFacts) -> Mapping[str, Any] | None:

@@ -103,9 +103,11 @@ def changes(stood: Mapping[tuple[int, int], Note], edited: Document) -> tuple[tu
             faults.append(f"line {note.line}: n{note.number} stands here a second time")
         elif note.number and (note.number, note.version) not in stood:
             faults.append(f"line {note.line}: there is no note n{note.number}.{note.version}")
+        elif note.number and stood[note.number, note.version].said == change.said:
+            pass
         elif problem := fault_of(change):
             faults.append(f"line {note.line}: {problem}")
-        elif not note.number or stood[note.number, note.version].said != change.said:
+        else:
             wanted.append(change)
         seen.add(note.number)
     gone = {number: version for number, version in edited.shown.items() if number not in seen}

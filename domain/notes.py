@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from domain.front_matter import INVISIBLE, MAX_TITLE
+from domain.leaks import leaks
 from domain.lifecycle import Lifecycle, table
 
 MAX_TEXT = 20_000
@@ -143,6 +144,10 @@ def fault_of(change: NoteChange) -> str:
         )
     if len(change.text) > MAX_TEXT:
         return f"the text of {change.title[:40]!r} is longer than {MAX_TEXT} characters; make several notes of it"
+    leak = next(leaks(f"{change.title}\n{change.text}".encode()), None)
+    if leak is not None:
+        # Receipts keep every version for good.
+        return f"a note holds what looks like {leak.kind}; what is written stays, so take it out"
     return ""
 
 

@@ -20,6 +20,7 @@ from domain.lifecycle import Move
 from domain.notes import (
     MAX_NOTES,
     MAX_OF_RUN,
+    MAX_TEXT,
     EditContext,
     Note,
     NoteChange,
@@ -115,7 +116,7 @@ def record_decision(connection: Connection, speaker: Speaker, title: str, text: 
     standing = select(func.count()).select_from(notes)
     standing = standing.where(notes.c.chain == speaker.plan, notes.c.state == NoteState.CURRENT)
     _require_room(connection.scalar(standing) or 0, MAX_NOTES, "this plan has")
-    change = NoteChange(NoteKind.DECISION, title=tidy_title(title) or "Untitled", text=tidy(text))
+    change = NoteChange(NoteKind.DECISION, title=tidy_title(title) or "Untitled", text=tidy(text)[:MAX_TEXT].rstrip())
     wish = _writing(speaker.plan, "", _last_number(connection, speaker.plan) + 1, 1, change, "decided by an agent", at)
     facts = {**wish.facts, "run_id": speaker.run, "epoch": speaker.epoch}
     move(connection, replace(wish, key=key, facts=facts))

@@ -108,6 +108,13 @@ def test_everything_that_is_wrong_with_a_document_is_told_with_its_line() -> Non
     assert "there is no note n9.1" in faults[2]
 
 
+def test_a_note_that_could_not_be_written_today_keeps_nobody_from_editing_another() -> None:
+    old = replace(KNOWN, text="x" * (MAX_TEXT + 1))
+    text = to_markdown(replace(SPACE, notes=(DECIDED, old))).replace("It is read at start.", "It is small.")
+    wanted, faults = changes({(1, 1): DECIDED, (2, 3): old}, read(text))
+    assert ([change.number for change in wanted], faults) == ([1], ())
+
+
 def test_what_nobody_sees_is_made_visible_and_not_taken() -> None:
     assert tidy("a\u202eb\r\nc\x00 ") == "a\ufffdb\nc\ufffd"
     assert "nobody sees" in fault_of(NoteChange(title="t", text="a\u202eb"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -88,6 +89,19 @@ def test_an_edit_of_what_is_no_longer_the_newest_version_is_refused_and_recorded
     assert holds(store)
 
 
+def test_of_many_who_edit_the_same_version_at_once_one_is_heard(store: Store, confirmed: Wishes) -> None:
+    edit(store, confirmed, REDIS)
+    texts = [f"by {number}" for number in range(6)]
+    with ThreadPoolExecutor(len(texts)) as pool:
+        said = list(
+            pool.map(lambda text: edit(store, confirmed, replace(REDIS, number=1, version=1, text=text)), texts)
+        )
+    assert [reply.outcome for reply in said].count(Outcome.DONE) == 1
+    (note,) = known(store, confirmed)
+    assert note.text == texts[[reply.outcome for reply in said].index(Outcome.DONE)]
+    assert holds(store)
+
+
 def test_what_is_removed_goes_out_of_use_and_stays_in_the_graph(store: Store, confirmed: Wishes) -> None:
     edit(store, confirmed, REDIS)
     assert edit(store, confirmed, NoteChange(number=1, version=1, removed=True)).message == "1 note removed"
@@ -149,6 +163,7 @@ def test_what_is_not_there_has_no_notes(store: Store, confirmed: Wishes, order: 
     [
         (NoteChange(), "a note needs a title"),
         (NoteChange(title="a\u202eb"), "no single line"),
+        (NoteChange(title="Log in", text="with ghp_" + "a1B2" * 9), "what looks like a GitHub token"),
         (replace(REDIS, number=7, version=1), "there is no note n7.1"),
         (NoteChange(number=7, version=1, removed=True), "there is no note n7.1"),
     ],
