@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from activities.policies import policy_in
 from domain.agents import AGENTS
-from domain.brief import RESULT_SCHEMA, render, render_review
+from domain.brief import REMINDER_TOKENS, RESULT_SCHEMA, TOKENS, render
 from domain.errors import Unauthorized
 from domain.judge import turn_before, word_for
 from domain.metering import Metering
@@ -28,7 +28,7 @@ from runtimes.port import Door, Job, Verdict
 from signing.capabilities import LONGEST, Grant
 from signing.keys import Signer
 from signing.minting import mint
-from store import budgets, keys, plans, words
+from store import briefing, budgets, keys, plans, words
 from store.database import Store
 
 _BROKE_OFF = (Outcome.NO_RESULT, Outcome.DROPPED, Outcome.CRASHED)
@@ -77,12 +77,12 @@ class Commissions:
                 f"{run.runtime} reaches its model through the relay, and this worker knows of none; start one with "
                 "`watchbill relay`, and name it in WATCHBILL_RELAY"
             )
-        note = word_for(task, run, unheard=self._unheard(task, run))
-        brief = self._brief(run, task, note)
+        note = self._note(run, task)
         with self.store.read() as connection:
             keys.require_in_use(connection, self.signer.kid)
             policy = policy_in(connection, run.plan_id, self.home)
             ceiling = _ceiling(connection, run)
+        brief = self._brief(run, task, note, policy)
         around = metering == Metering.UNMETERED
         timeout = min(timedelta(seconds=job.timeout), LONGEST - MARGIN)
         good_for = ("", 0) if around else (run.model, ceiling)
@@ -94,6 +94,7 @@ class Commissions:
             timeout=int(timeout.total_seconds()),
             role=run.role,
             brief=brief.text,
+            reminder=self.reminder(run, task),
             note=note or "Go on where you stopped.",
             model=run.model,
             memory=self.memory(run, metering),
@@ -155,23 +156,42 @@ class Commissions:
         with self.store.read() as connection:
             return bool(words.question_of(connection, before.id))
 
-    def _brief(self, run: RunFacts, task: TaskFacts, note: str) -> words.Brief:
-        with self.store.write() as connection:
+    def reminder(self, run: RunFacts, task: TaskFacts) -> str:
+        """What an agent that has forgotten is told again: its brief as the graph has it now, more closely bounded."""
+        note = self._note(run, task)
+        with self.store.read() as connection:
+            policy = policy_in(connection, run.plan_id, self.home)
+            return _rendered(connection, run, task, note, policy, REMINDER_TOKENS)
+
+    def _note(self, run: RunFacts, task: TaskFacts) -> str:
+        return word_for(task, run, unheard=self._unheard(task, run))
+
+    def _brief(self, run: RunFacts, task: TaskFacts, note: str, policy: Policy) -> words.Brief:
+        with self.store.read() as connection:
             there = words.brief_of(connection, run.id)
             if there is not None:
                 return there
-            plan = plans.load_plan(connection, run.plan_id)
-            shown, wanted = _BRIEFS[run.role]
-            brief = words.Brief(run.id, shown(task, plan.spec, note), wanted, plan.revision)
-            words.put_brief(connection, brief)
-            return brief
+            text = _rendered(connection, run, task, note, policy, TOKENS)
+            revision = plans.load_plan(connection, run.plan_id).revision
+        # Apart from the rendering: a write is short. Whoever was first has told the run.
+        with self.store.write() as connection:
+            there = words.brief_of(connection, run.id)
+            if there is None:
+                words.put_brief(connection, words.Brief(run.id, text, _wanted(run), revision))
+                there = words.brief_of(connection, run.id)
+        assert there is not None
+        return there
 
 
-_BRIEFS: Mapping[Role, tuple[Callable[[TaskFacts, str, str], str], Any]] = {
-    Role.AUTHOR: (render, RESULT_SCHEMA),
-    Role.REVIEWER: (render_review, VERDICT_SCHEMA),
-}
-"""What an agent is told, and the schema of what it has to answer, by its role."""
+def _wanted(run: RunFacts) -> Mapping[str, Any] | None:
+    """The JSON Schema of what the run is to answer."""
+    return VERDICT_SCHEMA if run.role is Role.REVIEWER else RESULT_SCHEMA
+
+
+def _rendered(connection: Connection, run: RunFacts, task: TaskFacts, note: str, policy: Policy, tokens: int) -> str:
+    facts = briefing.facts_of(connection, run, task, note=note, policy=policy, schema=_wanted(run))
+    return render(facts, tokens)
+
 
 _MAY_WRITE_NOTHING = Policy(paths=("**",))
 

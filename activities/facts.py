@@ -11,6 +11,7 @@ from temporalio import activity
 from domain.decision import Reply
 from domain.document import parse
 from domain.heartbeat import HeartbeatPolicy
+from domain.notes import EditContext
 from domain.publication import (
     AskAboutHost,
     Beat,
@@ -30,7 +31,7 @@ from domain.task import TaskFacts
 from domain.view import PlanView
 from signing.keys import Signer
 from signing.seals import Head, seal
-from store import budgets, decisions, dispatch, ledger, moves, publication, receipts, runs, seals, tasks, views
+from store import budgets, decisions, dispatch, ledger, moves, notes, publication, receipts, runs, seals, tasks, views
 from store.database import Store
 
 whole = activity.defn(no_thread_cancel_exception=True)
@@ -148,6 +149,12 @@ class Facts:
         """Write down what an owner's runs may cost a day. Repeated, it answers the first receipt."""
         with self.store.write() as connection:
             return budgets.set_day(connection, order, activity.info().scheduled_time, self.incarnation)
+
+    @whole
+    def edit_context(self, order: EditContext) -> Reply:
+        """Write down what a person changed of what is known of a plan or a repository. A repeat finds it changed."""
+        with self.store.write() as connection:
+            return notes.edit(connection, order, activity.info().scheduled_time, self.incarnation)
 
     @whole
     def move(self, order: Moves) -> MovesReply:

@@ -32,6 +32,11 @@ def terms_in(connection: Connection, plan_id: str) -> Terms:
     return Terms(plan.confine, plan.network, plan.metering)
 
 
+def plans_own_policy(connection: Connection, plan_id: str) -> Policy:
+    """What the plan itself refuses, as the confirmed text says it; its owner may refuse more."""
+    return _confirmed(connection, plan_id).policy
+
+
 def policy_in(connection: Connection, plan_id: str, home: Path) -> Policy:
     """The plan's own as the confirmed text says it, with the owner's on top, as the file is now.
 

@@ -7,16 +7,19 @@ activity detaches, and the next attempt attaches to what lives. Only the graph's
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 from temporalio import activity
 
 from activities.commissions import Commissions
+from activities.handing import hand_over
 from activities.policies import Terms, terms_in
 from activities.redaction import showable
+from activities.reminders import Reminder
 from activities.screens import EVERY, Camera
 from activities.story import Teller, story_of
 from domain.agents import AGENTS
@@ -42,6 +45,12 @@ RENEWALS = 12
 
 HEED = 1.0
 """Seconds until the graph is asked again whether the run is still wanted."""
+
+
+class Witness(Protocol):
+    """Looks at a run every now and then, beside its supervisor, and keeps no run from going on."""
+
+    def take(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -80,12 +89,13 @@ class Supervision:
             await self.commissions.require_welcome(run, task)
         spawned = await asyncio.to_thread(self._spawn, folder, run, task)
         camera = Camera(self.store, self._runtime(run), folder, run)
-        await self._watch(folder, run, (camera, Teller(self.store, folder, run)), kept=spawned)
+        witnesses: list[Witness] = [camera, Teller(self.store, folder, run)]
+        if run.runtime in AGENTS:
+            witnesses.append(Reminder(self.store, self.commissions, folder, run, task))
+        await self._watch(folder, run, witnesses, kept=spawned)
         return await asyncio.to_thread(self._record_end, folder, run, task, camera)
 
-    async def _watch(
-        self, folder: RunFolder, run: RunFacts, witnesses: tuple[Camera | Teller, ...], *, kept: bool
-    ) -> None:
+    async def _watch(self, folder: RunFolder, run: RunFacts, witnesses: Iterable[Witness], *, kept: bool) -> None:
         """Return once the run has ended, keeping its lease alive and passing on the graph's word to stop.
 
         `kept` is whether that has just been done.
@@ -139,6 +149,8 @@ class Supervision:
             command=run.command,
             path=self.agent_path,
         )
+        if run.role is Role.AUTHOR:
+            hand_over(self.store, folder, task.id)
         now = datetime.now(UTC)
         terms = self._terms(run)
         metering = _metering(run, terms)

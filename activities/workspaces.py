@@ -17,6 +17,7 @@ from pathlib import Path
 
 from temporalio import activity
 
+from activities.changes import changes_of
 from activities.patience import in_thread
 from activities.policies import policy_in
 from activities.supervision import workspace_of
@@ -38,7 +39,7 @@ from forge.port import Forge
 from forge.text import message
 from runtimes.folder import Live, RunFolder
 from runtimes.port import PRIVATE
-from store import moves, reviews, tasks
+from store import evidence, moves, reviews, tasks
 from store.database import Store
 
 SHOWN_STRAYS = 20
@@ -55,7 +56,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Workspaces:
-    """`home` is the folder of everything that this host keeps; `worker` is this one, as evidence names it."""
+    """`home` is the folder of everything that this host keeps, `worker` the name of whoever sees what lies there."""
 
     store: Store
     forge: Forge
@@ -290,15 +291,13 @@ class Workspaces:
             return tasks.is_made_by_a_run(connection, task.id, sha)
 
     def _record_collected(self, run: RunFacts, prepared: Prepared, work: Work) -> None:
-        key = f"collected:{run.id}"
+        key, why = f"collected:{run.id}", "its work is preserved"
         facts = {"head_sha": work.head_sha, "start_sha": prepared.start_sha}
         at = activity.info().scheduled_time
         with self.store.write() as connection:
-            moves.move(
-                connection,
-                Move("run", run.id, RunEvent.COLLECT, key, run.plan_id, "its work is preserved", at, facts),
-                incarnation=self.incarnation,
-            )
+            seen = [evidence.record(connection, changes_of(run, work, self.worker), why, at)] if work.changed else []
+            collect = Move("run", run.id, RunEvent.COLLECT, key, run.plan_id, why, at, facts)
+            moves.move(connection, collect, *seen, incarnation=self.incarnation)
 
     def _prepared_file(self, run: RunFacts) -> Path:
         return self.home / "runs" / run.id / "prepared.json"

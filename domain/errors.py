@@ -56,6 +56,10 @@ class NotFound(WatchbillError):
     """The named plan, task, run, repository, base or pull request is not there."""
 
 
+class Damaged(WatchbillError):
+    """What is kept is not what was kept: a hash does not hold. It counts for nothing."""
+
+
 class Unauthorized(WatchbillError):
     """The peer does not accept our credentials, or they do not reach this far."""
 

@@ -140,11 +140,15 @@ def _slug(value: Value) -> str:
     return slug
 
 
-def _repository(value: Value) -> str:
-    """`owner/name` as GitHub allows it; owners of managed users have an underscore."""
-    name = _text(value)
+def is_repository(name: str) -> bool:
+    """Whether this is `owner/name` as GitHub allows it; owners of managed users have an underscore."""
     parts = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,38}/([A-Za-z0-9._-]{1,100})", name)
-    if parts is None or parts[1] in (".", "..") or parts[1].endswith(".git"):
+    return parts is not None and parts[1] not in (".", "..") and not parts[1].endswith(".git")
+
+
+def _repository(value: Value) -> str:
+    name = _text(value)
+    if not is_repository(name):
         raise ValueError(f"{name!r} is not a repository such as acme/shop")
     return name
 

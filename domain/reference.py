@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from domain.ledger import RESERVATION
 from domain.lifecycle import Lifecycle
+from domain.notes import NOTE
 from domain.owner import OWNER
 from domain.plan import PLAN, REVISION
 from domain.review import REVIEW
 from domain.run import EVIDENCE, RUN
 from domain.task import QUESTION, TASK
 
-LIFECYCLES = (PLAN, REVISION, TASK, QUESTION, RUN, EVIDENCE, REVIEW, OWNER, RESERVATION)
+LIFECYCLES = (PLAN, REVISION, TASK, QUESTION, RUN, EVIDENCE, REVIEW, NOTE, OWNER, RESERVATION)
 
 
 def page() -> str:

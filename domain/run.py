@@ -73,6 +73,8 @@ EVIDENCE = Lifecycle("evidence", table((None, "record", "recorded")), ended=froz
 
 class EvidenceKind(StrEnum):
     CHECK = "check"
+    CHANGES = "changes"
+    """The paths by which a commit of ours differs from its base, one a line."""
     DIFF = "diff"
     REVIEW = "review"
     AGENT_CRASH = "agent_crash"
@@ -90,6 +92,7 @@ class RunFacts:
     empty for what is no agent's.
     `cap_nano_usd` is what its capability is good for, 0 for no bound of its own; None until the process begins,
     of what is no agent's, and of what is not metered.
+    `brief` is the hash of what it was told, empty until the process begins and of what is no agent's.
     `ordinal` counts the check commands of a plan from 1, or its reviewers; it is 0 for an author. `started_at` is
     ISO 8601.
     """
@@ -118,6 +121,7 @@ class RunFacts:
     confinement: str = "unconfined"
     cap_nano_usd: int | None = None
     metering: str = ""
+    brief: str = ""
 
     @property
     def live(self) -> bool:

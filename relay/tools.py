@@ -14,12 +14,14 @@ from typing import Any
 from anyio import to_thread
 from sqlalchemy import Connection
 
+from activities.redaction import publishable
 from domain.errors import WatchbillError
 from domain.lifecycle import canonical
 from relay import topics
 from relay.callers import Caller, require_live
 from relay.graph import Graph
 from relay.results import faults_of, tool_schema
+from store.notes import record_decision
 from store.words import Word, WordKind, brief_of, question_of, say
 
 MAX_RESULT = 256 * 1024
@@ -60,14 +62,20 @@ def _arguments(**texts: tuple[str, int]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(texts), "additionalProperties": False}
 
 
+def _with_page(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments, and with them which part of a long answer is wanted."""
+    page = {"type": "integer", "minimum": 1, "description": "Which page of a long topic; the first when left out."}
+    return {**arguments, "properties": {**arguments["properties"], "page": page}}
+
+
 _READ_BRIEF = Tool(
     "read_brief",
     f"Read what Watchbill knows and you may have lost: one of the topics {', '.join(topics.TOPICS)}.",
-    _arguments(topic=("Which topic; `task` is what you were told at the start.", 100)),
+    _with_page(_arguments(topic=("Which topic; `task` is what you were told at the start.", 100))),
 )
 _RECORD_DECISION = Tool(
     "record_decision",
-    "Write down a decision that you made and that whoever goes on with this task should know, and why.",
+    "Write down a decision that you made, and why, for whoever goes on with this task or works on one that follows.",
     _arguments(title=("What was decided, in a few words.", 200), text=("Why, and what follows from it.", 20_000)),
 )
 _ASK_PERSON = Tool(
@@ -114,13 +122,16 @@ async def call(graph: Graph, caller: Caller, name: str, arguments: Mapping[str, 
 async def _read_brief(graph: Graph, caller: Caller, arguments: Mapping[str, Any]) -> Answer:
     def ask(connection: Connection) -> str:
         require_live(connection, caller)
-        return topics.read(connection, caller, arguments["topic"])
+        return topics.read(connection, caller, arguments["topic"], arguments.get("page", 1))
 
     return Answer(await graph.read(ask))
 
 
 async def _record_decision(graph: Graph, caller: Caller, arguments: Mapping[str, Any]) -> Answer:
-    await _say(graph, caller, WordKind.DECISION, dict(arguments))
+    # Before it is kept: a receipt is for ever, and others are told of it.
+    title, text = publishable(arguments["title"]), publishable(arguments["text"])
+    at = datetime.now(UTC)
+    await graph.write(lambda connection: record_decision(connection, caller.speaker, title, text, at))
     return Answer("recorded")
 
 

@@ -20,6 +20,8 @@ from runtimes.port import PRIVATE, Job
 
 POLICY_FILE = "policy.json"
 BRIEF_FILE = "brief.md"
+"""What a session is reminded of. Whoever watches over the run writes it anew when there is more to know."""
+
 TOLD = "told"
 """The folder within a run's that the hook writes to. The rest of it no confined agent can change."""
 
@@ -100,7 +102,7 @@ def _common_files(job: Job) -> dict[Path, str]:
         "result": str(job.folder / RESULT_FILE) if asked_for else "",
         "stops": str(job.folder / TOLD / "stops-refused"),
     }
-    brief = {job.folder / BRIEF_FILE: job.brief} if job.brief else {}
+    brief = {job.folder / BRIEF_FILE: job.reminder or job.brief} if job.brief else {}
     return {job.folder / POLICY_FILE: json.dumps(policy), **brief}
 
 

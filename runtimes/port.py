@@ -26,6 +26,9 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PRIVATE = ("home", "tmp")
 """What of a run's folder is the run's own to write: its HOME and its TMPDIR."""
 
+GIVEN = "given"
+"""What of a run's folder holds the artifacts of earlier tasks that it is given, to read and not to write."""
+
 ROWS, COLUMNS = 40, 120
 """The size of the terminal that a run on one has."""
 
@@ -66,7 +69,8 @@ class Job:
     and the run's private ones. `note` is what this run must know beyond the task's text. `timeout` is
     the wall clock in seconds. `command` is set for checks only. `path` is the PATH of the run.
 
-    For agents: `brief` is the whole prompt of a run that begins afresh, `model` the model's name as its
+    For agents: `brief` is the whole prompt of a run that begins afresh, `reminder` what one is told again that may
+    have forgotten it (empty: the brief), `model` the model's name as its
     maker has it, `door` the only address they need. `memory` is the folder that their CLI keeps its
     sessions in, the same for every run of a task and role; `session` is the id of one in it that is to
     be gone on with, and empty for a run that begins afresh. `schema` is the JSON Schema of the result.
@@ -86,6 +90,7 @@ class Job:
     path: str = DEFAULT_PATH
     role: str = "author"
     brief: str = ""
+    reminder: str = ""
     model: str = ""
     memory: Path | None = None
     session: str = ""

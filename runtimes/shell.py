@@ -11,7 +11,7 @@ from domain.run import EndKind, Outcome
 from domain.script import shell_block
 from runtimes.folder import RunFolder
 from runtimes.hooks import TOLD
-from runtimes.port import Installed, Job, Launch, RunResult, Verdict
+from runtimes.port import GIVEN, Installed, Job, Launch, RunResult, Verdict
 from runtimes.scenes import Scene
 
 
@@ -86,6 +86,7 @@ def private_environment(job: Job) -> dict[str, str]:
     for directory in (job.folder, home, scratch, job.folder / TOLD):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     note.write_text(job.note)
+    given = job.folder / GIVEN
     return {
         "PATH": job.path,
         "HOME": str(home),
@@ -93,4 +94,5 @@ def private_environment(job: Job) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "WATCHBILL_TASK": job.task_id,
         "WATCHBILL_NOTE": str(note),
+        **({"WATCHBILL_GIVEN": str(given)} if given.is_dir() else {}),
     }

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from starter.commands import deciding, doctor, documents, doors, keys, reading, watching
+from starter.commands import context, deciding, doctor, documents, doors, keys, reading, watching
 from starter.exits import CommandFailed, Exit
 from starter.failing import guarded
 
@@ -50,6 +50,12 @@ COMMANDS: dict[Command, tuple[str, ...]] = {
     deciding.budget: (
         "watchbill budget",
         'watchbill budget --day "50 USD" --zone Europe/Berlin',
+    ),
+    context.context: (
+        "watchbill context faster-cold-start",
+        "watchbill context edit faster-cold-start",
+        "watchbill context edit --repository acme/shop",
+        "watchbill context edit faster-cold-start --file -",
     ),
     reading.costs: ("watchbill costs faster-cold-start", "watchbill costs faster-cold-start --json"),
     reading.report: ("watchbill report faster-cold-start", "watchbill report faster-cold-start --markdown"),

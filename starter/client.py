@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from temporalio.api.workflow.v1 import PendingActivityInfo
 
     from domain.decision import Decision, Reply
+    from domain.notes import EditContext
     from domain.publication import Publish
     from domain.raising import SetDay
 
@@ -118,6 +119,15 @@ class Temporal:
 
         workflow = ("HeartbeatWorkflow", OwnerRef(order.owner), heartbeat_workflow_id(order.owner))
         return await self._update_with_start("budget", order, *workflow)
+
+    async def edit_context(self, order: EditContext) -> Reply:
+        """Hand a person's changes to what is known over, and wait for what they came to."""
+        from domain.publication import OwnerRef
+
+        if order.plan_id:
+            return await self._update("edit_context", order, order.plan_id, order.owner)
+        workflow = ("HeartbeatWorkflow", OwnerRef(order.owner), heartbeat_workflow_id(order.owner))
+        return await self._update_with_start("edit_context", order, *workflow)
 
     async def view(self, plan_id: str) -> PlanView | None:
         """The plan as its workflow saw it last; None when it has seen none.
@@ -211,7 +221,7 @@ class Temporal:
             raise self._refusal(error) from error
         return answer.namespace_info.id
 
-    async def _update(self, update: str, argument: Publish | Decision, plan_id: str, owner: str) -> Reply:
+    async def _update(self, update: str, argument: Publish | Decision | EditContext, plan_id: str, owner: str) -> Reply:
         from domain.publication import PlanRef
 
         workflow = ("PlanWorkflow", PlanRef(plan_id, owner), plan_workflow_id(plan_id))

@@ -16,15 +16,15 @@ from typing import Any
 from sqlalchemy import Column, Connection, RowMapping, Text, select, type_coerce
 from sqlalchemy.types import NullType
 
-from domain.errors import IllegalMove
+from domain.errors import IllegalMove, NotFound, WatchbillError
 from domain.identity import digest
 from domain.lifecycle import GENESIS, Receipt, canonical, receipt_hash
-from store import proof
+from store import contents, proof
 from store.columns import Json
 from store.moves import SAID
 from store.receipts import head_of
 from store.subjects import SUBJECTS, Subject
-from store.tables import artifacts, chains, evidence, receipts
+from store.tables import briefs, chains, evidence, receipts, runs
 
 _PAGE = 500
 
@@ -59,7 +59,7 @@ def _every_chain(connection: Connection) -> list[str]:
     names.update(proof.homes(connection))
     for subject in SUBJECTS.values():
         homes = connection.scalars(select(subject.home).distinct())
-        names.update(subject.chain_prefix + home for home in homes)
+        names.update(map(subject.chain_of, homes))
     return sorted(names)
 
 
@@ -72,6 +72,7 @@ def _audit_chain(connection: Connection, chain: str, reckon: proof.Reckon | None
             rows = _compare_rows(connection, replay, kind, subject)
             yield from _as_far_as_readable(chain, f"a {kind} of it", rows)
     yield from _as_far_as_readable(chain, "its evidence", _compare_artifacts(connection, chain))
+    yield from _as_far_as_readable(chain, "its briefs", _compare_briefs(connection, chain))
     yield from _as_far_as_readable(chain, "its ledger", _prove_ledger(connection, chain, reckon))
 
 
@@ -199,18 +200,29 @@ def _compare_rows(connection: Connection, replay: _Replay, kind: str, subject: S
 
 
 def _compare_artifacts(connection: Connection, chain: str) -> Iterator[Finding]:
+    query = select(evidence.c.id, evidence.c.digest).where(evidence.c.plan_id == chain).order_by(evidence.c.id)
+    for row in connection.execute(query).all():
+        try:
+            contents.read(connection, row.digest)
+        except NotFound:
+            yield Finding(chain, f"the content of evidence {row.id} is gone", None, row.id, "digest")
+        except WatchbillError as error:
+            yield Finding(chain, f"the content of evidence {row.id} does not hold: {error}", None, row.id, "digest")
+
+
+def _compare_briefs(connection: Connection, chain: str) -> Iterator[Finding]:
     query = (
-        select(evidence.c.id, evidence.c.digest, artifacts.c.content)
-        .select_from(evidence.outerjoin(artifacts, artifacts.c.digest == evidence.c.digest))
-        .where(evidence.c.plan_id == chain)
-        .order_by(evidence.c.id)
+        select(runs.c.id, runs.c.brief, briefs.c.text, briefs.c.schema)
+        .select_from(runs.outerjoin(briefs, briefs.c.run_id == runs.c.id))
+        .where(runs.c.plan_id == chain, runs.c.brief != "")
+        .order_by(runs.c.id)
         .execution_options(yield_per=16)
     )
     for row in connection.execute(query):
-        if row.content is None:
-            yield Finding(chain, f"the content of evidence {row.id} is gone", None, row.id, "digest")
-        elif digest(bytes(row.content)) != row.digest:
-            yield Finding(chain, f"the content of evidence {row.id} is not what was seen", None, row.id, "digest")
+        if row.text is None:
+            yield Finding(chain, f"the brief of run {row.id} is gone", None, row.id, "brief")
+        elif digest(canonical([row.text, row.schema])) != row.brief:
+            yield Finding(chain, f"the brief of run {row.id} is not what it was told", None, row.id, "brief")
 
 
 def _prove_ledger(connection: Connection, chain: str, reckon: proof.Reckon | None) -> Iterator[Finding]:

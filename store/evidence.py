@@ -8,13 +8,13 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from domain.errors import NotFound
+from domain.errors import Damaged, NotFound
 from domain.identity import digest
 from domain.lifecycle import Move, canonical
 from domain.run import EvidenceKind
-from store.database import insert_into
+from store import contents
 from store.moves import lock_chain
-from store.tables import artifacts, evidence
+from store.tables import evidence
 
 MAX_CONTENT = 64 * 1024
 """How many bytes one piece of evidence may hold."""
@@ -22,9 +22,9 @@ MAX_CONTENT = 64 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """What was seen, and of what. `seen_by` names the worker that saw it.
+    """What was seen, and of what: by which run of which epoch, at which commit, by which command with which exit.
 
-    `truncated` says that `content` is a part of what there was.
+    `seen_by` names the worker that saw it; `truncated` says that `content` is a part of what there was.
     """
 
     plan_id: str
@@ -32,6 +32,7 @@ class Observation:
     content: bytes
     task_id: str | None = None
     run_id: str | None = None
+    epoch: int = 0
     commit_sha: str = ""
     command: str = ""
     exit_code: int | None = None
@@ -47,6 +48,7 @@ class Evidence:
     plan_id: str
     task_id: str | None
     run_id: str | None
+    epoch: int
     kind: EvidenceKind
     commit_sha: str
     command: str
@@ -67,11 +69,8 @@ def record(connection: Connection, seen: Observation, cause: str, at: datetime) 
         raise ValueError(f"{len(seen.content)} bytes of evidence are more than {MAX_CONTENT}")
     # Equal content is one row for all plans. Always taken after the chain, it cannot dead-lock two writers.
     lock_chain(connection, seen.plan_id)
-    artifact = {"digest": digest(seen.content), "size": len(seen.content)}
-    connection.execute(
-        insert_into(connection, artifacts).on_conflict_do_nothing(), {**artifact, "content": seen.content}
-    )
-    facts: dict[str, Any] = {**asdict(seen), **artifact}
+    name = contents.keep(connection, seen.content)
+    facts: dict[str, Any] = {**asdict(seen), "digest": name, "size": len(seen.content)}
     del facts["content"]
     about = seen.run_id or seen.task_id or seen.plan_id
     subject = f"{about}-{seen.kind}-{digest(canonical(facts))[:16]}"
@@ -92,8 +91,13 @@ def evidence_of(
 
 
 def content(connection: Connection, name: str) -> bytes:
-    """The bytes with this digest; NotFound when the graph does not keep them."""
-    found = connection.scalar(select(artifacts.c.content).where(artifacts.c.digest == name))
-    if found is None:
-        raise NotFound(f"no content is kept under {name}")
-    return bytes(found)
+    """The bytes with this digest; NotFound where nobody has them, Damaged where they are not those any more."""
+    return contents.read(connection, name)
+
+
+def text_of(connection: Connection, name: str) -> str:
+    """The text of this digest; where it is no more what was seen that is said, and holds up no task."""
+    try:
+        return content(connection, name).decode(errors="replace")
+    except (NotFound, Damaged) as error:
+        return f"[Its last words are kept no more: {error}.]"

@@ -59,6 +59,7 @@ def give(connection: Connection, ending: Ending, incarnation: int) -> ReviewFact
         plan_id=run.plan_id,
         task_id=run.task_id,
         run_id=run.id,
+        epoch=run.epoch,
         kind=EvidenceKind.REVIEW,
         content=canonical({"void": void, "answer": result.body if result else None}).encode()[:MAX_CONTENT],
         commit_sha=run.start_sha,

@@ -21,7 +21,7 @@ from domain.run import EndKind, EvidenceKind, Outcome, Role, RunEnd, RunEvent, R
 from domain.task import TaskFacts, TaskState
 from store import events
 from store.columns import instant
-from store.evidence import MAX_CONTENT, Observation, content, record
+from store.evidence import MAX_CONTENT, Observation, record, text_of
 from store.leases import (
     SLOT_LEASE,
     Lease,
@@ -34,8 +34,8 @@ from store.leases import (
     take_lease,
 )
 from store.moves import lock_chain, move
+from store.tables import briefs, runs
 from store.tables import evidence as evidence_rows
-from store.tables import runs
 from store.tasks import load_run, load_task
 
 SKEW = timedelta(seconds=30)
@@ -101,15 +101,17 @@ def spawned(
     cap_nano_usd: int | None = None,
     metering: str = "",
 ) -> None:
-    """Note that the run's process starts now, how it is confined, and of an agent's what its capability is good for
-    and whether it is metered.
+    """Note that the run's process starts now, how it is confined, and what an agent was told and may spend, and whether
+    that is metered.
 
     A repeat changes nothing, and must be of the same confinement; an ended run raises Superseded.
     """
     _take(connection, run, keeper, at)
-    cap, metering = (run.cap_nano_usd, run.metering) if run.state is RunState.RUNNING else (cap_nano_usd, metering)
+    running = run.state is RunState.RUNNING
+    said = connection.scalar(select(briefs.c.digest).where(briefs.c.run_id == run.id))
+    cap, metering, brief = (run.cap_nano_usd, run.metering, run.brief) if running else (cap_nano_usd, metering, said)
     around = f", {metering}" if metering == Metering.UNMETERED else ""
-    told = {"confinement": how, "cap_nano_usd": cap, "metering": metering or None}
+    facts = {"confinement": how, "cap_nano_usd": cap, "metering": metering, "brief": brief}
     spawn = Move(
         "run",
         run.id,
@@ -118,7 +120,7 @@ def spawned(
         run.plan_id,
         f"on host {run.host}, {how}{around}",
         at,
-        {name: value for name, value in told.items() if value is not None},
+        {name: fact for name, fact in facts.items() if fact not in (None, "")},
     )
     moved = move(connection, spawn, incarnation=incarnation)[0]
     if moved.refused:
@@ -248,7 +250,7 @@ def recorded_end(connection: Connection, run: RunFacts, kind: EndKind = EndKind.
         )
         .limit(1)
     )
-    tail = content(connection, kept).decode(errors="replace") if kept else ""
+    tail = text_of(connection, kept) if kept else ""
     outcome = Outcome(run.outcome) if run.outcome else Outcome.STOPPED
     return RunEnd(
         run.id, run.state, kind, run.exit_code, run.reason, tail[-SAID:], outcome, run.asked, run.session,
@@ -321,6 +323,7 @@ def _proof(connection: Connection, run: RunFacts, how: RunEnd, seen_by: str, at:
         plan_id=run.plan_id,
         task_id=run.task_id,
         run_id=run.id,
+        epoch=run.epoch,
         kind=kind,
         content=how.tail.encode(errors="replace")[-MAX_CONTENT:],
         commit_sha=run.start_sha if run.role.judges else "",

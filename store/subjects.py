@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, Select, Table, Update, bindparam, select, update
 
 from domain.lifecycle import Lifecycle, Move
+from domain.notes import NOTE
 from domain.owner import OWNER
 from domain.plan import PLAN, REVISION
 from domain.review import REVIEW
@@ -25,24 +26,31 @@ _KEPT_BY_MOVES = ("id", "state", "receipt_seq", "receipt_hash")
 class Subject:
     """A kind of thing. Its rows with `home == home_of(chain)` are those whose receipts are on that chain.
 
+    `chain_prefix` None is for what belongs on plans' chains and on owners' alike: `home` holds the chain's name.
     `guard` says why the graph does not bear a move out that the table allows, or nothing.
     """
 
     lifecycle: Lifecycle
     table: Table
     home: Column[Any]
-    chain_prefix: str = ""
+    chain_prefix: str | None = ""
     guard: Callable[[Connection, Move], str] = lambda _, __: ""
 
     def has_place_on(self, chain: str) -> bool:
         """Whether receipts of this kind may be on that chain: an owner's on its own, others on a plan's."""
+        if self.chain_prefix is None:
+            return True
         return chain.startswith(self.chain_prefix) if self.chain_prefix else ":" not in chain
 
     def home_of(self, chain: str) -> str:
         """What `home` holds for the subjects of this chain; ValueError when this kind has no place on it."""
         if not self.has_place_on(chain):
             raise ValueError(f"a {self.lifecycle.name} has no place on the chain {chain!r}")
-        return chain.removeprefix(self.chain_prefix)
+        return chain.removeprefix(self.chain_prefix or "")
+
+    def chain_of(self, home: str) -> str:
+        """The chain of the subjects whose `home` this is."""
+        return (self.chain_prefix or "") + home
 
     @cached_property
     def states(self) -> Select[Any]:
@@ -99,6 +107,7 @@ SUBJECTS: Mapping[str, Subject] = {
         Subject(QUESTION, tables.questions, tables.questions.c.plan_id),
         Subject(EVIDENCE, tables.evidence, tables.evidence.c.plan_id),
         Subject(REVIEW, tables.reviews, tables.reviews.c.plan_id),
+        Subject(NOTE, tables.notes, tables.notes.c.chain, chain_prefix=None),
         Subject(OWNER, tables.owners, tables.owners.c.id, chain_prefix="owner:"),
     )
 }

@@ -160,6 +160,8 @@ runs = _subject(
     # Of an agent's run whether its model was asked through the relay; receipts from before it could be asked in any
     # other way say nothing of it.
     text("metering", ""),
+    # The hash of what it was told; empty for what is no agent's, and in receipts from before this was told.
+    text("brief", ""),
     UniqueConstraint("task_id", "role", "number"),
     Index(None, "plan_id"),
     Index(None, "host", "state"),
@@ -182,6 +184,8 @@ evidence = _subject(
     reference("plan_id"),
     reference("task_id", nullable=True),
     reference("run_id", nullable=True),
+    # Receipts from before this was told say nothing of it.
+    whole("epoch", 0),
     text("kind"),
     text("commit_sha", ""),
     text("command", ""),
@@ -211,12 +215,33 @@ reviews = _subject(
     Index(None, "task_id"),
 )
 
+notes = _subject(
+    "notes",
+    # The chain that its receipts are on: a plan's, or its owner's for what is known of a repository.
+    text("chain"),
+    text("repository", ""),
+    whole("number"),
+    whole("version", 1),
+    text("kind"),
+    text("title"),
+    text("text", ""),
+    # The version that this one took the place of.
+    optional_text("replaces"),
+    reference("run_id", nullable=True),
+    whole("epoch", 0),
+    text("by", ""),
+    UniqueConstraint("chain", "number", "version"),
+    Index(None, "run_id"),
+)
+
 artifacts = Table(
     "artifacts",
     metadata,
     Column("digest", Text, primary_key=True),
     whole("size"),
+    # Empty where the bytes are in a folder; rows from before there was one have them here.
     Column("content", LargeBinary, nullable=False),
+    Column("place", Text, nullable=False, server_default="graph"),
 )
 
 # Bookkeeping: what the moves themselves keep.

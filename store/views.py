@@ -120,7 +120,7 @@ def tell(receipt: Receipt) -> Happening | None:
     if receipt.kind in ("question", "evidence", "revision") and not receipt.refused:
         return None
     name = receipt.subject.removeprefix(f"{receipt.chain}-") if receipt.kind != "plan" else "plan"
-    name = {"task": f"task {name}", "run": f"run {name}"}.get(receipt.kind, name)
+    name = f"{receipt.kind} {name}" if receipt.kind in ("task", "run", "note") else name
     cause = receipt.cause.splitlines()[0] if receipt.cause else ""
     text = (
         f"{name}: {receipt.event} refused: {receipt.refused}"

@@ -12,6 +12,7 @@ from domain.confinement import Confine
 from domain.heartbeat import HeartbeatPolicy
 from doors.told import HostPort, TemporalSettings, WebAddress
 from runtimes.logins import Logins
+from store.contents import folder_beside
 
 _SQLITE_FILES = ("", "-wal", "-shm", "-journal")
 
@@ -73,12 +74,12 @@ class WorkerSettings(TemporalSettings):
 
     @property
     def hidden(self) -> tuple[Path, ...]:
-        """What no run may see: this folder, the work graph's file, logins, and whatever is named as a secret."""
+        """What no run may see: this folder, the work graph's files, logins, and whatever is named as a secret."""
         graph = self.store.removeprefix("sqlite:///") if self.store.startswith("sqlite:///") else ""
         named = (self.github_app_key_file, self.github_token_file, self.seal_key, self.capability_key)
         files = [file.expanduser().absolute() for file in named if file]
-        places = (self.folder, self.own_logins.folder, *files)
-        return (*places, *(Path(graph + end).absolute() for end in _SQLITE_FILES if graph))
+        kept = (*(Path(graph + end).absolute() for end in _SQLITE_FILES), folder_beside(graph)) if graph else ()
+        return (self.folder, self.own_logins.folder, *files, *kept)
 
     @property
     def readable(self) -> tuple[Path, ...]:

@@ -91,6 +91,7 @@ def _record(connection: Connection, dead: DeadWorker, run: RunFacts, incarnation
         plan_id=run.plan_id,
         task_id=run.task_id,
         run_id=run.id,
+        epoch=run.epoch,
         kind=EvidenceKind.WORKER_CRASH,
         content=dead.tail.encode(),
         seen_by=dead.worker_id,

@@ -64,7 +64,7 @@ def shared_worker(ports: Ports, settings: WorkerSettings, threads: ThreadPoolExe
         activities=[
             facts.publish, facts.decide, facts.look_at_plan, facts.load_task, facts.begin_run, facts.recorded_end,
             facts.ask_about_host, facts.lose_lapsed_runs, facts.move, facts.owners_with_work,
-            facts.plans_awaiting, facts.beat, facts.expire_reservations, facts.set_day,
+            facts.plans_awaiting, facts.beat, facts.expire_reservations, facts.set_day, facts.edit_context,
             landing.find_repository, landing.open_pull_request, landing.open_draft, landing.look_at_pull_request,
             landing.merge_pull_request, landing.follow_forge, landing.close_pull_request,
             dispatch.ensure_tasks, dispatch.ensure_plans, dispatch.ensure_heartbeat, dispatch.wake,

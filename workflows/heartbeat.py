@@ -19,6 +19,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.landing import Landing
     from domain.decision import Reply
     from domain.heartbeat import HeartbeatPolicy
+    from domain.notes import EditContext
     from domain.publication import Beat, BeatReply, EnsureTasks, OwnerRef, PlanRef, TaskRef
     from domain.raising import SetDay
     from workflows import options, surface
@@ -69,6 +70,19 @@ class HeartbeatWorkflow:
     def _budget_shape(self, order: SetDay) -> None:
         if order.owner != self._owner:
             message = f"a budget of {order.owner} came to {self._owner}"
+            raise ApplicationError(message, type="InvalidDecision", non_retryable=True)
+
+    @workflow.update
+    async def edit_context(self, order: EditContext) -> Reply:
+        """Write down what a person changed of what is known of one of the owner's repositories."""
+        async with self._graph:
+            reply: Reply = await facts(Facts.edit_context, order)
+        return reply
+
+    @edit_context.validator
+    def _edit_shape(self, order: EditContext) -> None:
+        if order.owner != self._owner or order.plan_id or not order.repository:
+            message = f"an edit by {order.owner} came to {self._owner}"
             raise ApplicationError(message, type="InvalidDecision", non_retryable=True)
 
     async def _beat(self, ref: OwnerRef) -> bool:

@@ -18,6 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.landing import Landing
     from domain.decision import Decision, DecisionKind, Outcome, Reply
     from domain.identity import task_id
+    from domain.notes import EditContext
     from domain.publication import (
         Decide,
         EnsureTasks,
@@ -122,6 +123,21 @@ class PlanWorkflow:
         _require_plan(decision, self._ref)
         if decision.kind is not DecisionKind.CONFIRM or not decision.names:
             raise ApplicationError("a confirmation names the digest of the document", non_retryable=True)
+
+    @workflow.update
+    async def edit_context(self, order: EditContext) -> Reply:
+        """Write down what a person changed of what is known of the plan. The next run is told of it."""
+        await workflow.wait_condition(lambda: self._loaded)
+        async with self._graph:
+            reply: Reply = await facts(Facts.edit_context, order)
+        self._hinted = True
+        return reply
+
+    @edit_context.validator
+    def _edit_shape(self, order: EditContext) -> None:
+        if order.plan_id != self._ref.plan_id or order.repository:
+            message = f"an edit of {order.plan_id or order.repository} came to {self._ref.plan_id}"
+            raise ApplicationError(message, type="InvalidDecision", non_retryable=True)
 
     @workflow.signal(name="approve")
     async def on_approve(self, word: Word) -> None:

@@ -74,8 +74,8 @@ class Graph:
         """Have every check of the plan pass on the commit of this name."""
         for command in self.facts().checks:
             seen = Observation(
-                plan_id=self.plan, task_id=self.task, kind=EvidenceKind.CHECK, content=b"passed", commit_sha=sha(commit),
-                command=command, exit_code=0,
+                plan_id=self.plan, task_id=self.task, kind=EvidenceKind.CHECK, content=b"passed",
+                commit_sha=sha(commit), command=command, exit_code=0,
             )  # fmt: skip
             with self.store.write() as connection:
                 move(connection, record(connection, seen, "a test", _now()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,15 +10,21 @@ from pathlib import Path
 import pytest
 
 from activities.commissions import MARGIN, Commissions
+from activities.reminders import Reminder
+from domain.bounds import tokens_in
+from domain.brief import REMINDER_TOKENS
 from domain.errors import Unauthorized
 from domain.metering import Metering
+from domain.notes import EditContext, NoteChange
 from domain.run import Outcome, RunFacts
+from runtimes.folder import RunFolder
+from runtimes.hooks import BRIEF_FILE
 from runtimes.logins import Logins
 from runtimes.port import Job, Login, Verdict
 from signing.capabilities import KIND, LONGEST, USE, checked
 from signing.checking import verified
 from signing.keys import Signer
-from store import words
+from store import notes, words
 from store.keys import keep_key, retire
 from tests.activities.conftest import OWNER, Graph
 from tests.workflows.world import ScriptedForge
@@ -211,3 +218,86 @@ def test_a_capability_is_good_for_what_the_task_has_left(
     again = commissions.job(job(run, home), replace(run, cap_nano_usd=7), graph.facts(), NOW)
     assert again.door is not None
     assert checked(again.door.token, {signer.kid: signer.public}, NOW).max_budget_nano_usd == 7
+
+
+def note_by_a_person(graph: Graph, *changes: NoteChange, **where: str) -> None:
+    order = EditContext(OWNER, **(where or {"plan_id": graph.plan}), changes=changes, by="ada@host")
+    with graph.store.write() as connection:
+        assert notes.edit(connection, order, datetime.now(UTC), 1).outcome == "done"
+
+
+def test_a_brief_tells_what_is_known_of_the_plan_and_its_repository_and_what_is_refused(
+    graph: Graph, home: Path, commissions: Commissions, run: RunFacts
+) -> None:
+    note_by_a_person(graph, NoteChange(title="Tests need Redis", text="`make redis`"))
+    note_by_a_person(graph, NoteChange(title="No ORM"), repository="Acme/shop")
+    home.mkdir()
+    (home / "policy.toml").write_text('refuse_commands = ["git push*"]')
+    said_decision(graph, run, "Keep the cache")
+    given = commissions.job(job(run, home), run, graph.facts(), NOW)
+    for told in ("`make redis`", "No ORM", "Keep the cache", "- the command `git push*`", "- `test -e made`"):
+        assert told in given.brief
+        assert told in given.reminder
+
+
+def said_decision(graph: Graph, run: RunFacts, title: str) -> None:
+    speaker = words.Speaker(OWNER, run.plan_id, run.task_id, run.id, run.epoch, run.role)
+    with graph.store.write() as connection:
+        notes.record_decision(connection, speaker, title, "Because.", NOW)
+
+
+def test_a_run_is_told_how_the_one_before_it_ended_and_what_it_said(
+    graph: Graph, home: Path, commissions: Commissions, run: RunFacts
+) -> None:
+    said(graph, run, words.WordKind.RESULT, {"result": {"summary": "I made half of it."}, "revision": 1, "brief": "b"})
+    graph.move("crash", "run", run.id, outcome="crashed", reason="it was killed", exit_code=-9)
+    graph.move("collect", "run", run.id, head_sha="a" * 40)
+    brief = commissions.job(job(run, home), again := graph.begin(), graph.facts(), NOW).brief
+    assert again.number == 2
+    assert "Run 1 of this task ended as crashed: it was killed" in brief
+    assert "> I made half of it." in brief
+
+
+def test_a_reminder_is_what_the_graph_knows_now_and_the_brief_what_the_run_began_with(
+    graph: Graph, home: Path, commissions: Commissions, run: RunFacts
+) -> None:
+    began = commissions.job(job(run, home), run, graph.facts(), NOW)
+    note_by_a_person(graph, NoteChange(title="Never touch prices.csv"))
+    now = commissions.job(job(run, home), run, graph.facts(), NOW)
+    assert now.brief == began.brief
+    assert "prices.csv" not in began.reminder
+    assert "Never touch prices.csv" in now.reminder
+    assert tokens_in(now.reminder) <= REMINDER_TOKENS
+
+
+async def test_while_a_run_is_watched_its_reminder_follows_what_is_known(
+    graph: Graph, home: Path, commissions: Commissions, run: RunFacts
+) -> None:
+    folder = RunFolder(home / "runs" / run.id)
+    file = folder.path / BRIEF_FILE
+    reminder = Reminder(graph.store, commissions, folder, run, graph.facts())
+    reminder.take()
+    assert "# Task 1: Make it" in file.read_text()
+    written = file.stat().st_ino
+    reminder.take()
+    assert file.stat().st_ino == written
+    said_decision(graph, run, "Keep the cache")
+    reminder.take()
+    assert "Keep the cache" in file.read_text()
+    note_by_a_person(graph, NoteChange(title="No network"), repository="acme/shop")
+    reminder.take()
+    assert "No network" in file.read_text()
+
+
+async def test_a_reminder_that_cannot_be_written_now_is_written_by_the_next_look(
+    graph: Graph, home: Path, commissions: Commissions, run: RunFacts
+) -> None:
+    folder = RunFolder(home / "runs" / run.id)
+    home.mkdir()
+    (home / "policy.toml").write_text("refuse_commands = 3")
+    reminder = Reminder(graph.store, commissions, folder, run, graph.facts())
+    await graph.call(asyncio.to_thread, reminder.take)
+    assert not (folder.path / BRIEF_FILE).exists()
+    (home / "policy.toml").unlink()
+    reminder.take()
+    assert (folder.path / BRIEF_FILE).exists()

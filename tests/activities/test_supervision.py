@@ -16,6 +16,7 @@ from sqlalchemy import update
 from activities import screens
 from activities.commissions import Commissions
 from activities.supervision import Supervision, workspace_of
+from domain.brief import Artifact
 from domain.confinement import Confine, Confinement
 from domain.errors import NotFound, RateLimited, Unauthorized, WatchbillError
 from domain.metering import Metering
@@ -35,7 +36,7 @@ from runtimes.story import MOST_EVENTS
 from signing.capabilities import Grant
 from signing.keys import Signer
 from signing.minting import mint
-from store import runs, tables
+from store import contents, runs, tables
 from store.audit import audit
 from store.events import events_of
 from store.evidence import evidence_of
@@ -387,6 +388,26 @@ async def test_a_confined_run_says_so_in_its_row_and_its_plan(
         view = plan_view(connection, graph.plan)
     assert view is not None
     assert view.confinement == "confined"
+
+
+@needs_sandbox
+async def test_a_confined_run_can_prove_what_it_is_given_and_cannot_change_it(
+    graph: Graph, home: Path, supervision: Supervision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with graph.store.write() as connection:
+        given = Artifact("1/check-1", contents.keep(connection, b"2 passed\n"), "")
+    monkeypatch.setattr("store.briefing.artifacts_for", lambda *_: (given,))
+    script = """
+        cd "$WATCHBILL_GIVEN"
+        sha256sum --check SHA256SUMS > "$OLDPWD/checked"
+        ! echo other > 1/check-1
+        ! rm 1/check-1
+    """
+    run = begin(graph, home, script)
+    end = await graph.call(confined(supervision, Confine.AUTO).supervise, run.id)
+    assert (end.state, end.exit_code) == (RunState.FINISHED, 0)
+    assert (workspace_of(home, run) / "checked").read_text() == "1/check-1: OK\n"
+    assert (home / "runs" / run.id / "given" / "1" / "check-1").read_bytes() == b"2 passed\n"
 
 
 async def test_a_run_that_cannot_be_confined_and_need_not_be_says_that_it_is_not(

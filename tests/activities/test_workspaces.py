@@ -16,6 +16,7 @@ from domain.pull import PushKind, Repository
 from domain.run import Collected, Role, RunFacts
 from domain.task import TaskState
 from forge.mirror import Mirror
+from store.evidence import content, evidence_of
 from tests.activities.conftest import Graph
 from tests.forge.desk import Remote, plain_git, write
 from tests.workflows.world import Script, ScriptedForge
@@ -53,7 +54,7 @@ def workspaces(graph: Graph, home: Path, remote: Remote) -> Workspaces:
     graph.confirm(paths='["src/**"]')
     forge = LocalForge(Script())
     forge.url = remote.url
-    return Workspaces(graph.store, forge, home, 1)
+    return Workspaces(graph.store, forge, home, 1, "worker-1")
 
 
 async def worked(
@@ -281,3 +282,29 @@ async def test_two_tasks_of_one_repository_do_not_disturb_each_other(
     others = [asyncio.to_thread(mirror.fetch, remote.url, None, "main") for _ in range(3)]
     await asyncio.gather(graph.call(workspaces.prepare_workspace, run.id), *others)
     assert workspace_of(workspaces.home, run).exists()
+
+
+async def test_what_a_commit_changes_is_evidence_that_says_what_made_it(graph: Graph, workspaces: Workspaces) -> None:
+    run, work = await worked(graph, workspaces, {"src/a.py": "x\n", "src/b c.py": "y\n"})
+    await graph.call(workspaces.collect_work, run.id)
+    with graph.store.read() as connection:
+        (seen,) = evidence_of(connection, task_id=graph.task)
+        assert content(connection, seen.digest) == b"src/a.py\nsrc/b c.py\n"
+    assert (seen.kind, seen.run_id, seen.epoch, seen.commit_sha) == ("changes", run.id, run.epoch, work.head_sha)
+    assert (seen.seen_by, seen.truncated) == ("worker-1", False)
+
+
+async def test_a_list_of_changes_without_end_is_cut_between_paths(
+    graph: Graph, workspaces: Workspaces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.evidence.MAX_CONTENT", 15)
+    await worked(graph, workspaces, {"src/a.py": "x\n", "src/b.py": "y\n"})
+    with graph.store.read() as connection:
+        (seen,) = evidence_of(connection, task_id=graph.task)
+        assert (content(connection, seen.digest), seen.truncated) == (b"src/a.py\n", True)
+
+
+async def test_a_run_that_changed_nothing_leaves_no_evidence_of_changes(graph: Graph, workspaces: Workspaces) -> None:
+    await worked(graph, workspaces, {})
+    with graph.store.read() as connection:
+        assert evidence_of(connection, task_id=graph.task) == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -14,7 +15,11 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from relay import topics
 from relay.tools import ASKED_ALREADY, RECORDED
+from relay.topics import TOPICS
+from store import notes
+from store.audit import audit
 from store.words import result_of
 from tests.relay.conftest import SCHEMA, Relay
 
@@ -50,16 +55,56 @@ async def test_the_tools_are_offered_and_called_by_old_and_new_clients(relay_on_
 
 async def test_a_brief_is_read_by_its_topics_and_unknown_ones_are_told(relay_on_both: Relay) -> None:
     said = {}
-    for topic in ("task", "plan", "rules", "watchbill"):
+    assert await call(relay_on_both, "record_decision", {"title": "Keep it", "text": "It is read."}) == (
+        "recorded",
+        False,
+    )
+    for topic in TOPICS:
         said[topic], failed = await call(relay_on_both, "read_brief", {"topic": topic})
         assert not failed
     assert said["task"] == "# Make it\n"
+    assert said["text"].startswith("# Task 1: Make it\n\nCloses #7, says @ada.")
+    assert "### n1.1 Keep it" in said["context"]
+    assert (said["predecessors"], said["attempts"]) == (
+        "This task follows no other.",
+        "Nobody worked on this task before you.",
+    )
+    assert json.loads(said["answer"]) == SCHEMA
     assert "1. Make it — **working**" in said["plan"]
     assert "- `test -e made`" in said["rules"]
     assert "submit_result" in said["watchbill"]
     text, failed = await call(relay_on_both, "read_brief", {"topic": "weather"})
     assert failed
-    assert "task, plan, rules, watchbill" in text
+    assert "task, text, plan, rules, context, predecessors, attempts, answer, watchbill" in text
+
+
+async def test_a_long_topic_is_read_page_by_page(relay_on_both: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "PAGE", 100)
+    pages: list[str] = []
+    for number in range(1, 100):
+        text, failed = await call(relay_on_both, "read_brief", {"topic": "watchbill", "page": number})
+        if failed:
+            assert f"the topic watchbill has {len(pages)} pages" in text
+            break
+        shown, _, onward = text.rpartition("\n\n[Page ")
+        assert onward.startswith(f"{number} of ")
+        pages.append(shown)
+    assert (
+        "`read_brief` with topic `watchbill` and page 2 goes on"
+        in (await call(relay_on_both, "read_brief", {"topic": "watchbill"}))[0]
+    )
+    monkeypatch.undo()
+    assert "".join(pages) == (await call(relay_on_both, "read_brief", {"topic": "watchbill"}))[0]
+
+
+async def test_a_decision_is_a_note_of_the_plan_without_what_looks_like_a_secret(relay_on_both: Relay) -> None:
+    relay = relay_on_both
+    body = {"title": "Use ghp_" + "a1B2" * 9, "text": "Because."}
+    assert await call(relay, "record_decision", body) == ("recorded", False)
+    with relay.graph.store.read() as connection:
+        (note,) = notes.current(connection, relay.graph.plan)
+        assert audit(connection) == ()
+    assert (note.title, note.run_id, note.epoch) == ("Use [redacted]", relay.run.id, relay.run.epoch)
 
 
 async def test_decisions_and_questions_are_kept_once(relay_on_both: Relay) -> None:

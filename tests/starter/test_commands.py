@@ -220,3 +220,23 @@ def test_a_day_is_set_and_what_a_plan_cost_is_shown(installed):
     assert installed("approve", "priced#1", "--budget", "9", "--sha", "0a1b2c3").returncode == Exit.USAGE
     assert installed.json("audit", "priced")["findings"] == []
     installed("cancel", "priced")
+
+
+def test_what_is_known_is_edited_as_a_document_and_a_stale_edit_is_refused(installed):
+    published(installed, "known", "One")
+    added = installed.folder / "added.md"
+    added.write_text("### Tests need Redis\n\n`make redis`\n")
+    done = installed("context", "edit", "known", "--file", added)
+    assert (done.returncode, done.stdout) == (0, "known: 1 note added\n"), done.stderr
+    shown = installed("context", "known").stdout
+    mended, late = installed.folder / "mended.md", installed.folder / "late.md"
+    mended.write_text(shown.replace("make redis", "make up"))
+    late.write_text(shown.replace("make redis", "by hand"))
+    assert installed("context", "edit", "known", "--file", mended).stdout == "known: 1 note changed\n"
+    refused = installed("context", "edit", "known", "--file", late)
+    assert (refused.returncode, "edited since it was read" in refused.stderr) == (Exit.REFUSED, True)
+    assert [note["text"] for note in installed.json("context", "known")["notes"]] == ["`make up`"]
+    for_all = installed("context", "edit", "--repository", "acme/shop", "--file", added)
+    assert for_all.stdout == "acme/shop: 1 note added\n"
+    assert "## Operating knowledge of acme/shop" in installed("context", "known").stdout
+    assert installed.json("audit")["findings"] == []

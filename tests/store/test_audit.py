@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, NullPool, create_engine, delete, insert, select, text, update
+from sqlalchemy import Connection, NullPool, create_engine, delete, insert, make_url, select, text, update
 
+from domain.confinement import Confinement
 from domain.lifecycle import canonical, receipt_hash
 from domain.run import EvidenceKind
 from store import audit as audit_module
 from store.audit import Finding, audit
+from store.contents import folder_beside
 from store.database import Store
 from store.evidence import Observation, record
 from store.moves import move
 from store.receipts import receipts_of
-from store.tables import artifacts, chains, evidence, plans, receipts, runs, tasks
+from store.runs import Keeper, spawned
+from store.tables import artifacts, briefs, chains, evidence, plans, receipts, runs, tasks
+from store.tasks import load_run
+from store.words import Brief, put_brief
 
 
 @pytest.fixture
@@ -266,12 +273,42 @@ def test_a_receipt_about_a_thing_that_nobody_knows_is_named(store: Store, worked
     assert "receipt 12 is about a ghost, which nothing here is" in messages(store)
 
 
-def test_content_that_is_not_what_was_seen_is_named(store: Store, worked: Any) -> None:
+def kept(store: Store) -> tuple[str, Path | None]:
+    """The id of the evidence, and the file of its content where that is one."""
     with store.read() as connection:
-        kept = connection.scalar(select(evidence.c.id))
+        id, name = connection.execute(select(evidence.c.id, evidence.c.digest)).one()
+    graph = make_url(store.url).database
+    return id, folder_beside(graph) / name[:2] / name if store.url.startswith("sqlite") else None
+
+
+def tamper(store: Store, content: bytes) -> None:
+    """Put other bytes in the place of what was seen."""
+    _, file = kept(store)
+    if file is not None:
+        file.write_bytes(content)
+        return
     with by_hand(store) as connection:
-        connection.execute(update(artifacts).values(content=b"+ another line"))
-    assert messages(store) == [f"the content of evidence {kept} is not what was seen"]
+        connection.execute(update(artifacts).values(content=content))
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(b"+ another line", "is not what was seen"), (b"+ one", "is not what was seen, and has 5 of its 10 bytes")],
+    ids=["changed", "truncated"],
+)
+def test_content_that_is_not_what_was_seen_is_named(store: Store, worked: Any, content: bytes, why: str) -> None:
+    tamper(store, content)
+    (said,) = messages(store)
+    assert said.startswith(f"the content of evidence {kept(store)[0]} does not hold: ")
+    assert said.endswith(why)
+
+
+def test_content_whose_file_is_gone_is_named(store: Store, worked: Any) -> None:
+    id, file = kept(store)
+    if file is None:
+        pytest.skip("the content is in the graph")
+    file.unlink()
+    assert messages(store) == [f"the content of evidence {id} is gone"]
 
 
 def test_content_that_is_gone_is_named(store: Store, worked: Any) -> None:
@@ -284,9 +321,33 @@ def test_content_that_is_gone_is_named(store: Store, worked: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("by", "said"),
+    [
+        (update(briefs).values(text="Push to main."), "is not what it was told"),
+        (update(briefs).values(schema=True, digest="d"), "is not what it was told"),
+        (delete(briefs), "is gone"),
+    ],
+    ids=["text", "schema", "deleted"],
+)
+def test_a_brief_that_is_not_the_one_that_the_run_was_told_is_named(
+    store: Store, confirmed: Any, by: Any, said: str
+) -> None:
+    confirmed.go(store, confirmed.make("task", confirmed.task, "begin"), confirmed.run())
+    run = f"{confirmed.task}-author-1"
+    with store.write() as connection:
+        put_brief(connection, Brief(run, "Do it.", {"type": "object"}, 1))
+        keeper = Keeper("worker-1", "", "boot-1", timedelta(minutes=1))
+        spawned(connection, load_run(connection, run), keeper, Confinement.UNCONFINED, confirmed.at, 1)
+    assert findings(store) == []
+    with by_hand(store) as connection:
+        connection.execute(by)
+    assert messages(store) == [f"the brief of run {run} {said}"]
+
+
+@pytest.mark.parametrize(
     ("edit", "named"),
     [
-        ("UPDATE artifacts SET content = 'text'", "its evidence"),
+        ("UPDATE artifacts SET content = 'text', place = 'graph'", "its evidence"),
         ("UPDATE receipts SET seq = 'abc' WHERE seq = 2", "its receipts"),
         ("UPDATE receipts SET cause = x'00ff' WHERE seq = 2", "its receipts"),
         ("UPDATE chains SET seq = 'abc'", "its head"),

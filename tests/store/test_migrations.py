@@ -14,11 +14,13 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 import store.migrations
+from domain.identity import digest
 from domain.ledger import DAY_NANO_USD
 from store import database
 from store.audit import audit
 from store.caps import day_budget
 from store.database import Store, open_store
+from store.evidence import content
 from store.keys import SEAL, keys_of, known_keys
 from store.tables import metadata
 from store.views import confinement_of, metering_of
@@ -133,6 +135,30 @@ def test_usage_from_before_requests_had_names_has_none(
 
     with sa.create_engine(url).connect() as connection:
         assert connection.execute(sa.text("SELECT id, request_id FROM usage")).all() == [("x", "")]
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_evidence_from_before_there_was_a_folder_has_its_bytes_in_the_graph(
+    request: pytest.FixtureRequest, tmp_path: Path, engine: str
+) -> None:
+    url = old_store(request, tmp_path, engine, "no_folder")
+    old = sa.create_engine(url)
+    with old.begin() as connection:
+        upgrade(connection, "0009")
+        made = {"digest": digest(b"2 passed"), "size": 8, "content": b"2 passed"}
+        table = sa.Table("artifacts", sa.MetaData(), autoload_with=connection)
+        connection.execute(sa.insert(table), made)
+        connection.execute(row_of(connection, "plans"))
+        connection.execute(row_of(connection, "evidence").values(digest=made["digest"], task_id=None, run_id=None))
+    old.dispose()
+
+    database.migrate(url)
+
+    reopened = open_store(url)
+    with reopened.read() as connection:
+        assert connection.execute(sa.text("SELECT epoch FROM evidence")).all() == [(0,)]
+        assert content(connection, made["digest"]) == b"2 passed"
+    reopened.close()
 
 
 def old_store(request: pytest.FixtureRequest, folder: Path, engine: str, name: str) -> str:

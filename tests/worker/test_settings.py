@@ -38,7 +38,15 @@ def test_what_no_run_may_see_is_the_home_the_store_and_every_file_that_is_named_
         confine_read="/data:~/sets",
     )
     hidden = {str(path.relative_to(tmp_path)) for path in settings.hidden}
-    assert hidden >= {"home", "elsewhere.db", "elsewhere.db-wal", "token", "seal.pem", "home/keys/capability.pem"}
+    assert hidden >= {
+        "home",
+        "evidence",
+        "elsewhere.db",
+        "elsewhere.db-wal",
+        "token",
+        "seal.pem",
+        "home/keys/capability.pem",
+    }
     assert settings.readable == (Path("/data"), Path.home() / "sets")
 
 
