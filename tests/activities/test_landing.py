@@ -165,10 +165,25 @@ async def test_exactly_the_ordered_commit_is_merged_and_a_repeat_finds_it_merged
     graph: Graph, landing: Landing, recording: Recording
 ) -> None:
     number = await in_review(graph, landing, recording)
+    graph.check("another")
     moved = await graph.call(landing.merge_pull_request, MergeOrder(graph.task, number, sha("another")))
     assert moved.kind is MergeKind.HEAD_MOVED
     merged = await graph.call(landing.merge_pull_request, MergeOrder(graph.task, number, sha("commit")))
     assert merged.kind is MergeKind.MERGED
+
+
+async def test_a_commit_without_its_evidence_is_not_merged_whatever_the_order_says(
+    graph: Graph, landing: Landing, recording: Recording
+) -> None:
+    number = await in_review(graph, landing, recording)
+    recording.push(graph.task, "unchecked")
+    order = MergeOrder(graph.task, number, sha("unchecked"))
+    blocked = await graph.call(landing.merge_pull_request, order)
+    assert blocked.kind is MergeKind.BLOCKED
+    assert blocked.reason == f"it is not proven: `test -e made` has not passed on {sha('unchecked')[:12]}"
+    assert not recording.merged[graph.task]
+    graph.move("approved", approved_sha=sha("unchecked"))
+    assert (await graph.call(landing.merge_pull_request, order)).kind is MergeKind.MERGED
 
 
 async def test_the_forges_fact_moves_a_task_once(graph: Graph, landing: Landing, recording: Recording) -> None:

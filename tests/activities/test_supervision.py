@@ -496,7 +496,8 @@ async def test_an_unmetered_run_says_so_wherever_it_is_told_of_and_its_login_goe
         assert audit(connection) == ()
     assert view is not None
     assert (view.metering, view.spent_nano_usd) == ("unmetered", None)
-    assert spawn.facts == {"confinement": "unconfined", "metering": "unmetered"}
+    assert spawn.facts == {"confinement": "unconfined", "metering": "unmetered", "brief": told.brief}
+    assert told.brief
     assert spawn.cause == "on host host-a, unconfined, unmetered"
 
 
