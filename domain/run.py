@@ -83,6 +83,7 @@ class RunFacts:
     `cap_nano_usd` is what its capability is good for, 0 for no bound of its own; None until the process begins,
     and of what is no agent's.
     `ordinal` counts the check commands of a plan from 1; it is 0 for an author. `started_at` is ISO 8601.
+    `revision` is its task's when it began: the text that it was made for.
     """
 
     id: str
@@ -108,6 +109,7 @@ class RunFacts:
     asked: str = ""
     confinement: str = "unconfined"
     cap_nano_usd: int | None = None
+    revision: int = 0
 
     @property
     def live(self) -> bool:
