@@ -74,7 +74,7 @@ def confirm(connection: Connection, decision: Decision, plan: PlanRow, at: datet
     """Confirm the text that the decision names; its open boxes become tasks, all or none."""
     if revisions.is_proposed(connection, decision, plan):
         return revisions.confirm(connection, decision, plan, at, incarnation)
-    if decision.revision not in (0, plan.revision):
+    if decision.revision not in (0, plan.revision) or (decision.revision and decision.names != plan.digest):
         return _not_there(connection, decision, plan)
     if decision.names != plan.digest:
         named, there = decision.names[:12], plan.digest[:12]
@@ -123,7 +123,7 @@ def _not_there(connection: Connection, decision: Decision, plan: PlanRow) -> Rep
         named = load_revision(connection, plan.id, decision.revision)
     except NotFound as error:
         return Reply(Outcome.REFUSED, str(error), plan.state, plan.id)
-    if named.state is RevisionState.PROPOSED:
+    if decision.names != named.digest:
         message = f"revision {named.number} is {named.digest[:12]}, and not {decision.names[:12]}; read it first"
     elif named.state is RevisionState.WITHDRAWN:
         message = f"revision {named.number} was withdrawn"
