@@ -66,6 +66,9 @@ class Graph:
         beat(self.store, Beat(OWNER, _now()), HeartbeatPolicy(), 1)
 
     def begin(self, role: Role = Role.AUTHOR, ordinal: int = 0, command: str = "") -> RunFacts:
+        """Begin a run; a check's command becomes one of the plan's, as only such are begun."""
+        if role is Role.CHECK:
+            self.move("revise", "plan", self.plan, checks=["true"] * (ordinal - 1) + [command])
         with self.store.write() as connection:
             return runs.begin(connection, BeginRun(self.task, role, _now(), ordinal, command), KEEPER, 1)
 
