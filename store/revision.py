@@ -96,9 +96,9 @@ def touched_by(connection: Connection, plan_id: str, number: int) -> tuple[int, 
 
 def withdraw(connection: Connection, decision: Decision, plan: PlanRow, at: datetime, incarnation: int) -> Reply:
     """Take the revision that waits back. The caller holds the plan's chain."""
-    number = decision.revision or plan.proposed
+    number = decision.revision or plan.proposed or last_revision(connection, plan.id)
     if not plan.proposed or number != plan.proposed:
-        seq = seq_of_key(connection, plan.id, f"revision:{number}:{RevisionEvent.WITHDRAW}") if number else 0
+        seq = seq_of_key(connection, plan.id, f"revision:{number}:{RevisionEvent.WITHDRAW}")
         if seq:
             return Reply(Outcome.ALREADY, f"revision {number} was withdrawn", plan.state, plan.id, seq)
         what = f"revision {number} does not wait" if decision.revision else "no revision waits"

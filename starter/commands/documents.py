@@ -15,7 +15,7 @@ def check(file: Document, json: Json = False) -> Exit:
     """Look for faults in a plan's document.
 
     Needs no server. Prints every fault with its line, or how many tasks there are. With --json it prints
-    one object: tasks (ordinal, title, line, done, after) and faults (line, message).
+    one object: tasks (ordinal, title, line, done, struck, after) and faults (line, message).
     """
     from starter import checking
 
@@ -30,7 +30,8 @@ def submit(
     """Publish a plan's document.
 
     Nothing is done about it until somebody confirms it. The same text again changes nothing. Another text
-    replaces the one that was published, as long as that has not been confirmed.
+    replaces the one that was published, as long as that has not been confirmed; afterwards `watchbill revise`
+    does that.
     """
     from starter.names import read_document
 

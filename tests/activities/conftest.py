@@ -81,6 +81,24 @@ class Graph:
         with self.store.write() as connection:
             decide(connection, Decision(DecisionKind.PAUSE, self.plan, 1, by=OWNER), _now(), 1)
 
+    def revise(self, script: str, **front: str) -> None:
+        """Publish and confirm another text of the plan."""
+        text = document(script, **front)
+        said = Publish(OWNER, text, "acme/shop", revise=True)
+        order = PublishTo(said, Repository("acme/shop", "main", ""), "main", _now())
+        with self.store.write() as connection:
+            publish(connection, order, parse(text), 1)
+        with self.store.write() as connection:
+            decide(connection, Decision(DecisionKind.CONFIRM, self.plan, names=digest(text), by=OWNER), _now(), 1)
+
+    def resume_and_begin(self) -> RunFacts:
+        """Answer what the task asks, and begin its author's next run."""
+        question = self.facts().question
+        assert question is not None
+        with self.store.write() as connection:
+            decide(connection, Decision(DecisionKind.RESUME, self.plan, 1, question.id, by=OWNER), _now(), 1)
+        return self.begin()
+
     def facts(self) -> TaskFacts:
         with self.store.read() as connection:
             return load_task(connection, self.task, _now())

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from activities.commissions import MARGIN, Commissions
 from domain.errors import Unauthorized
@@ -15,7 +16,7 @@ from runtimes.port import Job, Verdict
 from signing.capabilities import KIND, LONGEST, USE, checked
 from signing.checking import verified
 from signing.keys import Signer
-from store import words
+from store import tables, words
 from store.keys import keep_key, retire
 from tests.activities.conftest import OWNER, Graph
 from tests.workflows.world import ScriptedForge
@@ -196,3 +197,28 @@ def test_a_capability_is_good_for_what_the_task_has_left(
     again = commissions.job(job(run, home), replace(run, cap_nano_usd=7), graph.facts(), NOW)
     assert again.door is not None
     assert checked(again.door.token, {signer.kid: signer.public}, NOW).max_budget_nano_usd == 7
+
+
+def test_the_next_run_of_a_revised_task_gets_the_new_text_in_a_session_of_its_own(
+    graph: Graph, home: Path, commissions: Commissions, run: RunFacts
+) -> None:
+    commissions.job(job(run, home), run, graph.facts(), NOW)
+    graph.move("finish", "run", run.id, session="s1", outcome="done")
+    graph.pause()
+    graph.revise("echo another", runtime="claude")
+    # What the run says now is said about the text before.
+    verdict, asked = commissions.outcome(run, OWNER, replace(DONE, result={"summary": "It is made."}), NOW)
+    assert (verdict.outcome, asked) == (Outcome.DONE, "")
+    with graph.store.read() as connection:
+        assert words.result_of(connection, run.id) is None
+        (kept,) = connection.execute(select(tables.words.c.refused).where(tables.words.c.run_id == run.id)).scalars()
+    assert kept.startswith(f"run {run.id} is finished")
+
+    again = graph.resume_and_begin()
+    given = commissions.job(job(again, home), again, graph.facts(), NOW)
+
+    assert given.session == ""
+    assert "echo another" in given.brief
+    assert "The plan was revised (revision 2), and this task with it: text." in given.brief
+    with graph.store.read() as connection:
+        assert [words.brief_of(connection, each.id).revision for each in (run, again)] == [1, 2]

@@ -212,8 +212,9 @@ def test_a_revision_that_waits_is_withdrawn_once(plan: Store) -> None:
     say(plan, NEW, revise=True)
     done = decided(plan, DecisionKind.WITHDRAW, names=digest(NEW), revision=2)
     again = decided(plan, DecisionKind.WITHDRAW, LATER, names=digest(NEW), revision=2)
-    assert [done.outcome, again.outcome] == [Outcome.DONE, Outcome.ALREADY]
-    assert again.seq == done.seq
+    nameless = decided(plan, DecisionKind.WITHDRAW, LATER)
+    assert [each.outcome for each in (done, again, nameless)] == [Outcome.DONE, Outcome.ALREADY, Outcome.ALREADY]
+    assert {again.seq, nameless.seq} == {done.seq}
     assert states(plan) == {1: "confirmed", 2: "withdrawn"}
     assert confirmed(plan, NEW).outcome is Outcome.REFUSED
     assert confirmed(plan, NEW, revision=2).message == "revision 2 was withdrawn"
