@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
 from dataclasses import replace
+
+import pytest
 
 from domain.identity import plan_id
 from domain.plan import RevisionState
-from tests.end_to_end.installation import OWNER
+from tests.end_to_end.installation import OWNER, WATCHBILL
 from tests.end_to_end.plans import PROVEN, Box
 from tests.end_to_end.rig import Rig
 
@@ -14,6 +19,28 @@ from tests.end_to_end.rig import Rig
 def states(rig: Rig, slug: str) -> list[str]:
     found = rig.rows("SELECT state FROM revisions WHERE plan_id = :plan ORDER BY number", plan=plan_id(OWNER, slug))
     return [row.state for row in found]
+
+
+def at_a_terminal(rig: Rig, answer: str, *arguments: object) -> str:
+    """What a command says to somebody at a terminal who types this answer; it exits with 0."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [WATCHBILL, *map(str, arguments)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=rig.folder,
+        env=rig.environment,
+    )
+    os.close(theirs)
+    os.write(ours, f"{answer}\n".encode())
+    said = b""
+    # A terminal whose other end is closed reads as an error.
+    with os.fdopen(ours, "rb", buffering=0) as terminal, pytest.raises(OSError, match="Input/output error"):
+        while True:
+            said += terminal.read(1 << 16)
+    assert process.wait(100) == 0, said.decode()
+    return said.decode()
 
 
 def test_a_plan_under_way_is_revised_box_by_box(rig: Rig, gate):
@@ -88,12 +115,19 @@ def test_a_revision_of_a_plan_that_has_ended_begins_it_again_and_another_is_with
     path = rig.submit("once-more", "Write it", **PROVEN)
     rig.until_completed("once-more")
     rig.write("once-more", "Write it", "Write more", **PROVEN)
-    rig.command("revise", path)
+    asked = at_a_terminal(rig, "", "revise", path)
+    assert "+ 2. Write more: new; by shell" in asked
+    assert "Let revision 2 hold? [y/N]" in asked
+    assert "watchbill revise once-more --withdraw" in asked
+    assert rig.view("once-more").proposed is not None
     assert rig.command("revise", "once-more", "--withdraw", "--json").json["outcome"] == "done"
     assert rig.command("revise", "once-more", "--withdraw", "--json").json["outcome"] == "already"
     assert rig.view("once-more").state == "completed"
-    done = rig.command("revise", path, "--yes", "--json").json
-    assert (done["outcome"], done["revised"]["number"]) == ("done", 3)
+    assert "revision 3 confirmed: 1 box added" in at_a_terminal(rig, "y", "revise", path)
     assert [task.state for task in rig.until_completed("once-more").tasks] == ["merged", "merged"]
     assert states(rig, "once-more") == ["confirmed", "withdrawn", "confirmed"]
-    assert rig.command("revise", path, "--json").json["outcome"] == "already"
+    assert rig.command("revise", path, "--yes", "--json").json["outcome"] == "already"
+    rig.write("once-more", "Write it", "Write more", "And more", **PROVEN)
+    done = rig.command("revise", path, "--yes", "--json").json
+    assert (done["outcome"], done["revised"]["number"], done["state"]) == ("done", 4, "in_progress")
+    rig.until_completed("once-more")
