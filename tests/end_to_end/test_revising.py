@@ -131,3 +131,21 @@ def test_a_revision_of_a_plan_that_has_ended_begins_it_again_and_another_is_with
     done = rig.command("revise", path, "--yes", "--json").json
     assert (done["outcome"], done["revised"]["number"], done["state"]) == ("done", 4, "in_progress")
     rig.until_completed("once-more")
+
+
+def test_a_task_in_review_whose_text_was_revised_is_done_anew_in_the_same_pull_request(rig: Rig):
+    path = rig.submit("in-review", Box("Write it", "echo one > in-review.txt\necho more > in-review-more.txt"))
+    before = rig.until_state("in-review", 1, "in_review").head_sha
+    rig.command("pause", "in-review#1")
+    rig.write("in-review", Box("Write it", "echo another > in-review.txt"))
+    rig.command("revise", path, "--yes")
+    question = rig.until_asked("in-review", "revised")
+    rig.command("resume", "in-review#1", "--question", question)
+    task = rig.until_state("in-review", 1, "in_review")
+    assert task.head_sha != before
+    (pull,) = rig.pulls("in-review")
+    assert (pull["head"]["sha"], "echo another > in-review.txt" in pull["body"]) == (task.head_sha, True)
+    assert rig.command("approve", "in-review#1", "--sha", before, expect=3).err
+    rig.command("approve", "in-review#1")
+    assert rig.until_completed("in-review").tasks[0].state == "merged"
+    assert (rig.file("in-review.txt"), rig.file("in-review-more.txt")) == ("another\n", None)
