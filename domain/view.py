@@ -173,7 +173,8 @@ def to_markdown(plan: PlanView) -> str:
     if plan.proposed:
         confirm = f"`watchbill confirm {plan.slug} --digest {plan.proposed.digest[:12]}`"
         lines += [f"Revision {plan.proposed.number} waits for confirmation: {confirm}", ""]
-        lines += [*(f"- {_plain(line)}" for line in plan.proposed.lines), ""]
+        # Indented, it is code: nothing in somebody's words is markup there, and each of them is one line.
+        lines += [*(f"    {' '.join(line.split())}" for line in plan.proposed.lines), ""]
     room = ROOM_FOR_QUESTIONS
     for task in plan.tasks:
         mark = "x" if task.state in ("done", TaskState.MERGED, TaskState.NO_CHANGES) else " "

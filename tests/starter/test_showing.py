@@ -14,9 +14,9 @@ from dataclasses import replace
 
 import pytest
 
-from domain.view import PlanView, TaskView
+from domain.view import PlanView, Proposed, TaskView
 from starter.following import Over
-from starter.hints import waiting
+from starter.hints import all_merged, waiting
 from starter.report import build, to_markdown
 from starter.tables import show_plan
 from starter.watching import tell_person
@@ -113,3 +113,20 @@ def test_in_a_pipe_a_box_is_one_line(capsys):
     show_plan(replace(LANDING, tasks=(replace(LANDING.tasks[0], title=TITLE * 9),)))
     box = next(line for line in capsys.readouterr().out.splitlines() if URL in line)
     assert TITLE * 9 in box
+
+
+def test_a_revision_that_waits_is_shown_with_what_to_type(capsys):
+    proposed = Proposed(2, "ab" * 32, "1 box added", ("+ 3. Three: new; by shell",))
+    show_plan(replace(VIEW, tasks=(), proposed=proposed))
+    told = capsys.readouterr().out
+    assert "waits for a person  plan: revision 2 waits to be confirmed: 1 box added" in told
+    assert "    watchbill confirm faster --digest abababababab\n    watchbill revise faster --withdraw\n" in told
+    assert "    + 3. Three: new; by shell\n" in told
+
+
+def test_a_box_that_was_struck_out_counts_as_done(capsys):
+    gone = TaskView(1, "One", "cancelled", "faster-1a2b3c4d-1", struck=True)
+    assert all_merged(replace(VIEW, tasks=(gone, TaskView(2, "Two", "removed", struck=True))))
+    assert not all_merged(replace(VIEW, tasks=(replace(gone, struck=False),)))
+    show_plan(replace(VIEW, tasks=(gone,)))
+    assert "~~One~~" in capsys.readouterr().out
