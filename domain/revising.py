@@ -197,8 +197,7 @@ def _resume_at(task: TaskFacts, change: BoxChange) -> TaskState:
 
 def _what(change: BoxChange) -> str:
     """What changed, in words that stand in a sentence."""
-    said = [each.called if each.lines or each.what == "title" else str(each) for each in change.changes]
-    return "; ".join((*said, *(f"the plan's {key}" for key in change.by)))
+    return "; ".join((*map(str, change.changes), *(f"the plan's {key}" for key in change.by)))
 
 
 def _is_fresh(task: TaskFacts) -> bool:
