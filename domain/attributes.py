@@ -30,11 +30,11 @@ class Attributes:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """What the box says for itself, by the names of a task's facts. A model belongs to the runtime it is for."""
+        """What the box says for itself, by the names of a task's facts."""
         named = {
             "budget_nano_usd": self.budget is not None,
             "runtime": bool(self.runtime),
-            "model": bool(self.model or self.runtime),
+            "model": bool(self.model),
             "timeout": self.timeout is not None,
         }
         return tuple(name for name, said in named.items() if said)

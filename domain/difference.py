@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import unified_diff
 from enum import StrEnum
+from functools import lru_cache
 
 from domain.wording import counted
 
@@ -122,8 +123,9 @@ def _indented(change: Change) -> Iterator[str]:
     return (f"    {line}" for line in change.lines)
 
 
+@lru_cache(maxsize=256)
 def text_change(what: str, before: str, after: str) -> Change:
-    """A change of a text of many lines."""
+    """A change of a text of many lines. A revision that waits is looked at often, and its texts stay the same."""
     lines = unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)
     # The names of the two files, which there are none of.
     return Change(what, lines=tuple(lines)[2:])

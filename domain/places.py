@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from domain.errors import Fault
 from domain.plan import TaskSpec
@@ -62,4 +63,10 @@ def _stands(box: TaskSpec, new: Boxes) -> bool:
 
 def same_text(one: str, other: str) -> bool:
     """Whether two texts say the same: spaces at the ends of lines, which editors take away, say nothing."""
-    return [line.rstrip() for line in one.splitlines()] == [line.rstrip() for line in other.splitlines()]
+    return _said(one) == _said(other)
+
+
+@lru_cache(maxsize=4096)
+def _said(text: str) -> tuple[str, ...]:
+    """A plan may have hundreds of boxes, each of which is held beside all the others."""
+    return tuple(line.rstrip() for line in text.splitlines())

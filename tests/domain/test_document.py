@@ -802,6 +802,6 @@ def test_what_a_box_says_for_itself_is_told_from_the_plans_defaults() -> None:
     text = under_tasks('- [x] one {timeout=5m}\n- [x] two {runtime=claude budget="1 USD"}\n- [x] three\n')
     assert [task.own for task in parse(text).tasks] == [
         ("timeout",),
-        ("budget_nano_usd", "runtime", "model"),
+        ("budget_nano_usd", "runtime"),
         (),
     ]

@@ -334,6 +334,14 @@ def test_a_default_reaches_what_has_not_begun_and_is_kept_by_what_has() -> None:
     assert (found.kept, found.unchanged) == ((2,), 2)
 
 
+def test_a_model_that_a_box_does_not_name_is_a_default_also_where_it_names_its_runtime() -> None:
+    old, new = (
+        text(ONE, replace(TWO, attributes="runtime=claude"), runtime="claude", model=model) for model in ("a", "b")
+    )
+    found = compared(old, new, [a_task(1), a_task(2, TaskState.WORKING)])
+    assert (found.faults, found.difference.kept) == ((), (2,))
+
+
 def test_what_a_box_says_for_itself_is_no_default() -> None:
     old = (replace(ONE, attributes="timeout=5m"), TWO, THREE)
     assert faults(*OLD, old=old, tasks=pending(TaskState.WORKING))

@@ -454,6 +454,18 @@ def test_the_next_run_of_a_revised_task_is_made_for_the_new_text_and_remembers_n
     assert_sound(plan)
 
 
+@pytest.mark.parametrize(
+    ("table", "column"), [("plans", "judged"), ("tasks", "revision"), ("tasks", "proven_by"), ("runs", "revision")]
+)
+def test_what_says_by_which_text_something_is_cannot_be_changed_by_hand(plan: Store, table: str, column: str) -> None:
+    at_work(plan)
+    with plan.write() as connection:
+        connection.execute(tables.metadata.tables[table].update().values({column: 7}))
+    with plan.read() as connection:
+        found = audit(connection)
+    assert {finding.column for finding in found} == {column}
+
+
 def test_an_older_question_is_answered_no_more(plan: Store) -> None:
     at_work(plan)
     decided(plan, DecisionKind.PAUSE, ordinal=2)
