@@ -67,8 +67,8 @@ class GitHub:
         if found and found.open and found.draft:
             found = await self._renew_draft(name, found.number, text.title(title), body, ready=not draft)
         elif found and found.open and renew:
-            wanted = {"title": text.title(title), "body": body}
-            found = _pull(await self._ask(name, "PATCH", f"/pulls/{found.number}", json=wanted))
+            now = {"title": text.title(title), "body": body}
+            found = _pull(await self._ask(name, "PATCH", f"/pulls/{found.number}", json=now))
         if found:
             return Opened(OpenKind.FOUND, found)
         wanted = {"title": text.title(title), "body": body, "head": branch, "base": base, "draft": draft}
