@@ -51,11 +51,17 @@ class Landing:
         """Find or make the one pull request of this task's branch.
 
         A repeat, or a response that was lost, finds the pull request by its exact head and base. A draft that
-        was opened for this task before is made ready.
+        was opened for this task before is made ready. One of a task that a revision has changed says what is asked
+        for now.
         """
         task, title, body = await asyncio.to_thread(self._text, task_id)
         return await self.forge.open_pull_request(
-            task.repository, branch=branch_of(task.id), base=task.base, title=title, body=body
+            task.repository,
+            branch=branch_of(task.id),
+            base=task.base,
+            title=title,
+            body=body,
+            renew=bool(task.revision),
         )
 
     @activity.defn

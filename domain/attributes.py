@@ -28,6 +28,17 @@ class Attributes:
     model: str = ""
     timeout: int | None = None
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """What the box says for itself, by the names of a task's facts."""
+        named = {
+            "budget_nano_usd": self.budget is not None,
+            "runtime": bool(self.runtime),
+            "model": bool(self.model),
+            "timeout": self.timeout is not None,
+        }
+        return tuple(name for name, said in named.items() if said)
+
 
 def split_attributes(line: str) -> tuple[str, Attributes, tuple[str, ...]]:
     """`(title, attributes, what is wrong with them)` of a box's line.

@@ -12,8 +12,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from domain.difference import Difference
+from domain.errors import Fault
 from domain.lifecycle import Move
-from domain.plan import PlanEvent, PlanState
+from domain.plan import PlanEvent, PlanState, RevisionEvent
 from domain.task import (
     RESUME_AT,
     Question,
@@ -35,16 +37,18 @@ class DecisionKind(StrEnum):
     RETRY = "retry"
     CANCEL = "cancel"
     ARCHIVE = "archive"
+    WITHDRAW = "withdraw"
 
 
 @dataclass(frozen=True)
 class Decision:
     """`ordinal` is None for a decision on the whole plan.
 
-    `names` is what it answers: for confirm the digest of the document; for resume, approve and
-    answer of a paused task the question's id; for approve of a pull request the head sha. `by` is
-    who says so, as far as the door knows. `budget_nano_usd` and `plan_budget_nano_usd` are what the task
-    and its plan may cost from now on, 0 where that stays as it is: an approval of money approves nothing else.
+    `names` is what it answers: for confirm and withdraw the digest of the document, and `revision` the number of
+    that text, 0 where only the text is known; for resume, approve and answer of a paused task the question's id;
+    for approve of a pull request the head sha. `by` is who says so, as far as the door knows. `budget_nano_usd`
+    and `plan_budget_nano_usd` are what the task and its plan may cost from now on, 0 where that stays as it is:
+    an approval of money approves nothing else.
     """
 
     kind: DecisionKind
@@ -55,6 +59,7 @@ class Decision:
     by: str = ""
     budget_nano_usd: int = 0
     plan_budget_nano_usd: int = 0
+    revision: int = 0
 
     @property
     def raises(self) -> bool:
@@ -68,10 +73,25 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
+class Revised:
+    """A revision of a confirmed plan: its number, its text, what it changes, and what stands in its way.
+
+    `touched` are the tasks under way that it has moved, once it is confirmed.
+    """
+
+    number: int
+    digest: str
+    difference: Difference
+    faults: tuple[Fault, ...] = ()
+    touched: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Reply:
     """What a decision or a publication came to, in one sentence, and the state that holds now.
 
-    `seq` is the receipt that records it (the first one, on a repeat), 0 where there is none.
+    `seq` is the receipt that records it (the first one, on a repeat), 0 where there is none. `revised` is set
+    where it was about a revision of a plan that is confirmed.
     """
 
     outcome: Outcome
@@ -79,11 +99,15 @@ class Reply:
     state: str = ""
     plan_id: str = ""
     seq: int = 0
+    revised: Revised | None = None
 
 
 @dataclass(frozen=True)
 class PlanFacts:
-    """A plan's row, as far as decisions and dispatch read it."""
+    """A plan's row, as far as decisions and dispatch read it.
+
+    `proposed` is the number of a revision that waits to be confirmed beside the one that holds, 0 for none.
+    """
 
     id: str
     owner: str
@@ -102,6 +126,7 @@ class PlanFacts:
     checks: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     budget_nano_usd: int | None = None
+    proposed: int = 0
 
 
 @dataclass(frozen=True)
@@ -142,7 +167,7 @@ def decide_plan(decision: Decision, plan: PlanFacts, tasks: tuple[TaskFacts, ...
         case DecisionKind.ARCHIVE if plan.state in (PlanState.CONFIRMED, PlanState.IN_PROGRESS):
             return Refusal(f"the plan is {plan.state}: cancel it first, then archive it")
         case DecisionKind.ARCHIVE:
-            return (plan_move(PlanEvent.ARCHIVE, "archive"),)
+            return (plan_move(PlanEvent.ARCHIVE, "archive"), *withdraw_revision(plan, cause_of(decision), at))
         case DecisionKind.CANCEL if plan.state is PlanState.AWAITING_CONFIRMATION:
             return Refusal("nothing of this plan has been confirmed; archive it instead")
         case DecisionKind.CANCEL:
@@ -213,6 +238,14 @@ def withdraw_question(task: TaskFacts, cause: str, at: datetime) -> tuple[Move, 
     )  # fmt: skip
 
 
+def withdraw_revision(plan: PlanFacts, cause: str, at: datetime) -> tuple[Move, ...]:
+    """The move that takes back the revision which waits to be confirmed, if there is one."""
+    if not plan.proposed:
+        return ()
+    event, number = RevisionEvent.WITHDRAW, plan.proposed
+    return (Move("revision", f"{plan.id}-r{number}", event, f"revision:{number}:{event}", plan.id, cause, at),)
+
+
 def _approve_head(decision: Decision, task: TaskFacts, at: datetime) -> Ruling:
     if decision.names != task.head_sha:
         return Refusal(
@@ -257,7 +290,9 @@ def _answer(decision: Decision, task: TaskFacts, question: Question | None, at: 
         "last_tree_sha": "",
     }
     if decision.text.strip():
-        facts["note"] = f"A person says: {decision.text.strip()}"
+        said = f"A person says: {decision.text.strip()}"
+        # What a revision changed is known to no run yet.
+        facts["note"] = f"{task.note}\n\n{said}" if question.kind is QuestionKind.REVISED else said
     if question.kind is QuestionKind.OUT_OF_SCOPE and not taken_as_it_is:
         # Begin without what strayed, unless that would drop somebody else's commits.
         facts["fresh_start"] = not task.foreign_commits

@@ -30,6 +30,8 @@ MAX_TASKS = 500
 MAX_FAULTS = 100
 """Nobody mends more than this from one report, and an exception has to fit through a wire."""
 
+_STRUCK = re.compile(r"~~(?!~)((?:(?!~~).)+)~~")
+
 
 def parse(text: str | bytes, *, file_name: str = "") -> PlanSpec:
     """The plan that a document says; `file_name` lends its stem as the slug where none is given.
@@ -88,6 +90,7 @@ def _read(text: str | bytes, file_name: str) -> tuple[PlanSpec | None, tuple[Tas
         confine=front.confine,
         network=front.network,
         metering=front.metering,
+        lines=front.lines,
     )
     return plan, tasks, ()
 
@@ -173,7 +176,8 @@ def _boxes(section: Section, faults: _Faults) -> list[Item]:
 
 
 def _task(ordinal: int, item: Item, front: FrontMatter, faults: _Faults) -> TaskSpec:
-    title, attributes, problems = split_attributes(item.first)
+    line, attributes, problems = split_attributes(item.first)
+    title, struck = _unstruck(line)
     for problem in problems:
         faults.add(item.line, problem)
     if not title:
@@ -183,7 +187,8 @@ def _task(ordinal: int, item: Item, front: FrontMatter, faults: _Faults) -> Task
     runtime = attributes.runtime or front.runtime
     if attributes.runtime:
         _check_runtime(item.line, runtime, faults)
-    if runtime == "shell" and not item.done and shell_block(item.body) is None:
+    idle = bool(item.done) or struck
+    if runtime == "shell" and not idle and shell_block(item.body) is None:
         faults.add(item.line, "this task has no script; indent a fenced sh block to where the box begins")
     return TaskSpec(
         ordinal=ordinal,
@@ -191,19 +196,30 @@ def _task(ordinal: int, item: Item, front: FrontMatter, faults: _Faults) -> Task
         body=item.body,
         line=item.line,
         done=bool(item.done),
+        struck=struck,
         after=attributes.after,
         runtime=runtime,
-        model=_model(item, runtime, attributes, front, faults),
+        model=_model(item, runtime, attributes, front, faults, idle=idle),
         budget_nano_usd=_task_budget(item.line, attributes, front, faults),
         timeout=front.timeout if attributes.timeout is None else attributes.timeout,
+        own=attributes.named,
     )
 
 
-def _model(item: Item, runtime: str, attributes: Attributes, front: FrontMatter, faults: _Faults) -> str:
+def _unstruck(title: str) -> tuple[str, bool]:
+    """The title without the strokes, and whether there were any: over all of it, `~~like this~~`.
+
+    https://github.github.com/gfm/#strikethrough-extension-
+    """
+    struck = _STRUCK.fullmatch(title)
+    return (struck[1].strip(), True) if struck else (title, False)
+
+
+def _model(item: Item, runtime: str, attributes: Attributes, front: FrontMatter, faults: _Faults, *, idle: bool) -> str:
     """A model belongs to the runtime it was named for."""
     named = attributes.model or (front.model if runtime == front.runtime else "")
     model = model_of(runtime, named)
-    if runtime in AGENTS and not model and not item.done:
+    if runtime in AGENTS and not model and not idle:
         faults.add(item.line, f"model: {runtime} has none of its own; name one, in the front matter or at this box")
     if runtime == "shell" and attributes.model:
         faults.add(item.line, "model: a shell script uses none; name a runtime that does")
@@ -229,6 +245,8 @@ def _check_order(tasks: tuple[TaskSpec, ...], faults: _Faults) -> None:
                 faults.add(task.line, f"after: task {ordinal} cannot wait for itself")
             elif ordinal > len(tasks):
                 faults.add(task.line, f"after: there is no task {ordinal}; the last is {len(tasks)}")
+            elif tasks[ordinal - 1].struck and not task.starts_nothing:
+                faults.add(task.line, f"after: task {ordinal} is struck out, so nothing can wait for it")
         graph[task.ordinal] = {ordinal for ordinal in task.after if ordinal != task.ordinal}
     while cycle := _cycle(graph):
         first = min(cycle)

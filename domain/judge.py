@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from domain.flow import Answer, Continue, Done, Pause, Wait, flow_of
-from domain.policy import may_merge, merge_is_wanted, proof_of
+from domain.plan import MergePolicy
+from domain.policy import is_outdated, may_merge, merge_is_wanted, proof_of
 from domain.pull import Merge, MergeKind, Opened, OpenKind, PullRequest, Push, PushKind
 from domain.review import ReviewFacts, ReviewState
 from domain.run import Collected, Outcome, RunEnd, RunFacts, RunState
@@ -270,7 +271,7 @@ def _cleared(task: TaskFacts, cause: str, *, proven: bool) -> Answer:
         TaskEvent.CLEARED,
         f"cleared:{task.round}:{task.head_sha}",
         cause,
-        {"proven_sha": task.head_sha if proven else ""},
+        {"proven_sha": task.head_sha if proven else "", **({"proven_by": task.judged} if task.judged else {})},
     )
 
 
@@ -344,6 +345,10 @@ def after_look(task: TaskFacts, pull: PullRequest) -> Answer | None:
         )
     if pull.mergeable is False:
         return _after_conflict(task, pull)
+    if task.merge == MergePolicy.WHEN_PROVEN and is_outdated(task) and not merge_is_wanted(task, pull):
+        # Nobody would merge it, and nothing else would ask anybody to.
+        note = "The plan was revised since this was proven: see that the work is as its rules are now."
+        return _rework(task, TaskEvent.OUTDATED, pull.head_sha, note, {"proven_sha": "", "last_tree_sha": ""})
     if may_merge(task, pull):
         return None
     return Wait(LOOK_SOON) if merge_is_wanted(task, pull) else Wait()

@@ -6,7 +6,8 @@ lifecycle starts at publication.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from domain.agents import AGENTS
@@ -28,6 +29,7 @@ class PlanEvent(StrEnum):
     PUBLISH = "publish"
     REPUBLISH = "republish"
     CONFIRM = "confirm"
+    REVISE = "revise"
     BEGIN = "begin"
     PAUSE = "pause"
     RESUME = "resume"
@@ -54,9 +56,12 @@ PLAN = Lifecycle(
         # A person lets it cost more.
         (P.CONFIRMED, E.RAISED, P.CONFIRMED),
         (P.IN_PROGRESS, E.RAISED, P.IN_PROGRESS),
+        # A person has confirmed another text. A plan that has ended is opened again for it.
+        (P.CONFIRMED, E.REVISE, P.CONFIRMED),
+        (P.IN_PROGRESS, E.REVISE, P.IN_PROGRESS),
         # A plan whose boxes were all checked, or cancelled before the first began, has nothing to begin.
         ((P.CONFIRMED, P.IN_PROGRESS), E.COMPLETE, P.COMPLETED),
-        # A person retries a failed task, or the forge reopens what was closed.
+        # A person retries a failed task or revises the plan, or the forge reopens what was closed.
         ((P.COMPLETED, P.ARCHIVED), E.REOPEN, P.IN_PROGRESS),
         ((P.AWAITING_CONFIRMATION, P.COMPLETED), E.ARCHIVE, P.ARCHIVED),
     ),
@@ -97,7 +102,9 @@ class TaskSpec:
     """One top-level checkbox as the document has it; plan-wide defaults are already filled in.
 
     `after` holds ordinals of this plan; `timeout` is the wall clock of one run in seconds.
-    `budget_nano_usd` is None where neither the box nor the plan names one.
+    `budget_nano_usd` is None where neither the box nor the plan names one. `struck` is a box that was struck
+    out: it keeps its ordinal and starts nothing. `own` names the attributes that the box has itself: what a
+    default of the plan's cannot change.
     """
 
     ordinal: int
@@ -105,11 +112,18 @@ class TaskSpec:
     body: str
     line: int
     done: bool = False
+    struck: bool = False
     after: tuple[int, ...] = ()
     runtime: str = "shell"
     model: str = ""
     budget_nano_usd: int | None = None
     timeout: int = 3600
+    own: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def starts_nothing(self) -> bool:
+        """Whether the box becomes no task: it was checked, or struck out, when its plan was confirmed."""
+        return self.done or self.struck
 
 
 @dataclass(frozen=True)
@@ -118,6 +132,7 @@ class PlanSpec:
 
     `policy` is what the plan refuses; its owner's own policy comes on top of it. `confine` can only ask
     for more than the worker does; `network` is what checks and scripts reach, and agents that are not metered.
+    `lines` says where each key of the front matter stands.
     """
 
     slug: str
@@ -138,6 +153,7 @@ class PlanSpec:
     confine: Confine = Confine.AUTO
     network: Network = Network.NONE
     metering: Meter = Meter.ON
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     @property
     def has_agents(self) -> bool:

@@ -11,8 +11,14 @@ UNPROVEN = "unproven"
 
 
 def proof_of(task: TaskFacts, head_sha: str) -> str:
-    """A merge is proven when the policy's evidence is complete for exactly the commit that was merged."""
-    return PROVEN if head_sha and head_sha == task.proven_sha else UNPROVEN
+    """A merge is proven when the policy's evidence, as it is today, is complete for exactly the merged commit."""
+    complete = head_sha == task.proven_sha and not is_outdated(task)
+    return PROVEN if head_sha and complete else UNPROVEN
+
+
+def is_outdated(task: TaskFacts) -> bool:
+    """Whether the task was proven by rules that its plan has no more."""
+    return bool(task.proven_sha) and task.proven_by != task.judged
 
 
 def merge_is_wanted(task: TaskFacts, pull: PullRequest) -> bool:

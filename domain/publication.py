@@ -19,7 +19,8 @@ class Publish:
     """A document to be published by its owner, as its starter read it.
 
     `file_name` gives a slug where the document has none; `repository` and `base` (empty for the
-    default branch) are the document's own, said here so that the forge can be asked first.
+    default branch) are the document's own, said here so that the forge can be asked first. `revise` says that it
+    is meant as another text of a plan that is confirmed: nobody changes one by mistaking its slug.
     """
 
     owner: str
@@ -28,6 +29,7 @@ class Publish:
     base: str = ""
     file_name: str = ""
     by: str = ""
+    revise: bool = False
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,7 @@ class RunFacts:
     `brief` is the hash of what it was told, empty until the process begins and of what is no agent's.
     `ordinal` counts the check commands of a plan from 1, or its reviewers; it is 0 for an author. `started_at` is
     ISO 8601.
+    `revision` is its task's when it began: the text that it was made for.
     """
 
     id: str
@@ -122,6 +123,7 @@ class RunFacts:
     cap_nano_usd: int | None = None
     metering: str = ""
     brief: str = ""
+    revision: int = 0
 
     @property
     def live(self) -> bool:

@@ -42,7 +42,9 @@ class TaskEvent(StrEnum):
     CI_FAILED = "ci_failed"
     CONFLICTED = "conflicted"
     APPROVED = "approved"
+    OUTDATED = "outdated"
     RAISED = "raised"
+    REVISE = "revise"
     PAUSE = "pause"
     RESUME_PENDING = "resume_pending"
     RESUME_WORKING = "resume_working"
@@ -100,10 +102,15 @@ TASK = Lifecycle(
         ((T.REVIEWING, T.IN_REVIEW), E.CHANGES_REQUESTED, T.WORKING),
         (T.IN_REVIEW, E.CI_FAILED, T.WORKING),
         (T.IN_REVIEW, E.CONFLICTED, T.WORKING),
+        # It was proven by rules that the plan has no more: it came back from an end that a revision does not touch.
+        (T.IN_REVIEW, E.OUTDATED, T.WORKING),
         # The commit lay on a host that is gone, and had not been pushed.
         ((T.CHECKING, T.REVIEWING, T.PUBLISHING), E.WORK_LOST, T.WORKING),
         # A person lets it cost more.
         *((state, E.RAISED, state) for state in (*RUNNABLE, T.PAUSED)),
+        # A person has confirmed another text of what has not begun, or is paused.
+        (T.PENDING, E.REVISE, T.PENDING),
+        (T.PAUSED, E.REVISE, T.PAUSED),
         # Waiting for a person, and going on where it stood.
         (RUNNABLE, E.PAUSE, T.PAUSED),
         *((T.PAUSED, event, state) for state, event in RESUME_AT.items()),
@@ -156,6 +163,7 @@ class QuestionKind(StrEnum):
     AGENT_ASKS = "agent_asks"
     OUT_OF_BUDGET = "out_of_budget"
     REJECTED = "rejected"
+    REVISED = "revised"
 
 
 @dataclass(frozen=True)
@@ -188,6 +196,9 @@ class TaskFacts:
 
     `reviewers` are those whom the plan names, as `domain.review.Reviewer` is written; `reviews` all that were given
     so far, in their order.
+    `revision` is the plan's revision that last changed this task, 0 for none; `revised` says that it did so after
+    the last run of an author began. `judged` is the revision that last changed what judges the plan's tasks, and
+    `proven_by` the one by which `proven_sha` was: they differ where the proof is out of date.
 
     `budget_nano_usd` is what all its runs may cost together, None where nobody said.
 
@@ -243,6 +254,10 @@ class TaskFacts:
     question: Question | None = None
     runs: tuple[RunFacts, ...] = ()
     reviews: tuple[ReviewFacts, ...] = ()
+    revision: int = 0
+    revised: bool = False
+    judged: int = 0
+    proven_by: int = 0
 
     @property
     def ended(self) -> bool:

@@ -25,7 +25,8 @@ _SHORT = 400
 class TaskView:
     """One checkbox. `question` and `question_id` are set while it waits for a person's answer.
 
-    `state` is `done` for a box that was checked when the plan was published.
+    `state` is `done` for a box that was checked when the plan was published, `removed` for one that was struck out
+    then; `struck` is set for that, and for one that a revision struck out.
     """
 
     ordinal: int
@@ -42,6 +43,17 @@ class TaskView:
     reason: str = ""
     has_slot: bool = False
     after: tuple[int, ...] = ()
+    struck: bool = False
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """A revision that waits to be confirmed: `lines` says what it changes, and what stands in its way by now."""
+
+    number: int
+    digest: str
+    summary: str
+    lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,6 +96,7 @@ class PlanView:
     confinement: str = "unconfined"
     spent_nano_usd: int | None = 0
     metering: str = ""
+    proposed: Proposed | None = None
 
     @property
     def needs_person(self) -> bool:
@@ -118,10 +131,14 @@ class Plan(Protocol):
     @property
     def merge(self) -> str: ...
 
+    @property
+    def proposed(self) -> object: ...
+
 
 def needs_person(plan: Plan, tasks: Iterable[TaskView]) -> bool:
     """Whether anything in a plan with these tasks waits for a person."""
-    return plan.state == "awaiting_confirmation" or any(waits_for(plan, task) for task in tasks)
+    waits = plan.state == "awaiting_confirmation" or bool(plan.proposed)
+    return waits or any(waits_for(plan, task) for task in tasks)
 
 
 def waits_for(plan: Plan, task: TaskView) -> str:
@@ -156,12 +173,18 @@ def to_markdown(plan: PlanView) -> str:
     ]
     if plan.state == "awaiting_confirmation":
         lines += [f"Waits for confirmation: `watchbill confirm {plan.slug}`", ""]
+    if plan.proposed:
+        confirm = f"`watchbill confirm {plan.slug} --digest {plan.proposed.digest[:12]}`"
+        lines += [f"Revision {plan.proposed.number} waits for confirmation: {confirm}", ""]
+        # Indented, it is code: nothing in somebody's words is markup there, and each of them is one line.
+        lines += [*(f"    {' '.join(line.split())}" for line in plan.proposed.lines), ""]
     room = ROOM_FOR_QUESTIONS
     for task in plan.tasks:
         mark = "x" if task.state in ("done", TaskState.MERGED, TaskState.NO_CHANGES) else " "
         pull = f" · [pull request]({task.pull_url})" if task.pull_url else ""
         proof = f" · {task.proof}" if task.proof else ""
-        lines.append(f"- [{mark}] {task.ordinal}. {_plain(task.title)} — **{task.state}**{proof}{pull}")
+        title = f"~~{_plain(task.title)}~~" if task.struck else _plain(task.title)
+        lines.append(f"- [{mark}] {task.ordinal}. {title} — **{task.state}**{proof}{pull}")
         waits = waits_for(plan, task)
         if waits:
             name = f" (`{task.question_id}`)" if task.question_id else ""

@@ -61,11 +61,14 @@ class GitHub:
         return await self._credentials.token(name) != before
 
     async def open_pull_request(
-        self, name: str, *, branch: str, base: str, title: str, body: str, draft: bool = False
+        self, name: str, *, branch: str, base: str, title: str, body: str, draft: bool = False, renew: bool = False
     ) -> Opened:
         found = await self._standing(name, branch, base)
         if found and found.open and found.draft:
             found = await self._renew_draft(name, found.number, text.title(title), body, ready=not draft)
+        elif found and found.open and renew:
+            now = {"title": text.title(title), "body": body}
+            found = _pull(await self._ask(name, "PATCH", f"/pulls/{found.number}", json=now))
         if found:
             return Opened(OpenKind.FOUND, found)
         wanted = {"title": text.title(title), "body": body, "head": branch, "base": base, "draft": draft}

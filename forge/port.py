@@ -46,12 +46,13 @@ class Forge(Protocol):
         ...
 
     async def open_pull_request(
-        self, name: str, *, branch: str, base: str, title: str, body: str, draft: bool = False
+        self, name: str, *, branch: str, base: str, title: str, body: str, draft: bool = False, renew: bool = False
     ) -> Opened:
         """Open the pull request from `branch` to `base`, or find the one that there is.
 
         A draft that is found gets this title and body, and is made ready unless a `draft` is what is wanted;
-        NO_DRAFTS where the forge has none for this repository. One that is ready stays so, and as it is.
+        NO_DRAFTS where the forge has none for this repository. One that is ready stays so, and as it is unless
+        `renew` wants this title and body for it: what was asked for is something else by now.
         FOUND also for one that was merged or closed with the branch as it is now, or gone: what a person
         closed is not opened again. EMPTY when the forge sees nothing to merge. Raises NotFound when branch
         or base is not there.

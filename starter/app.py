@@ -22,6 +22,11 @@ COMMANDS: dict[Command, tuple[str, ...]] = {
         "watchbill confirm faster-cold-start",
         "watchbill confirm faster-cold-start --digest 1a2b3c4d5e6f",
     ),
+    documents.revise: (
+        "watchbill revise plan.md",
+        "watchbill revise plan.md --yes --json",
+        "watchbill revise faster-cold-start --withdraw",
+    ),
     watching.status: (
         "watchbill status",
         "watchbill status faster-cold-start",

@@ -11,7 +11,7 @@ from starter.exits import Exit
 from starter.names import read_bytes
 from starter.output import say, say_json
 
-_TOLD = ("ordinal", "title", "line", "done", "after")
+_TOLD = ("ordinal", "title", "line", "done", "struck", "after")
 
 
 def check(file: Path, *, json: bool) -> Exit:

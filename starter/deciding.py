@@ -18,7 +18,7 @@ from starter.replies import tell, who
 from starter.settings import Settings
 
 _OF_TASKS = (DecisionKind.APPROVE, DecisionKind.ANSWER, DecisionKind.RETRY)
-_OF_PLANS = (DecisionKind.ARCHIVE,)
+_OF_PLANS = (DecisionKind.ARCHIVE, DecisionKind.WITHDRAW)
 _ANSWERING = (DecisionKind.RESUME, DecisionKind.ANSWER, DecisionKind.APPROVE)
 
 
@@ -54,6 +54,8 @@ async def _decide(settings: Settings, decision: Decision, name: str, json: bool)
         view = None
     if view is not None:
         decision = replace(decision, names=what_it_answers(decision, view))
+        if decision.kind is DecisionKind.WITHDRAW and view.proposed:
+            decision = replace(decision, names=view.proposed.digest, revision=view.proposed.number)
     return tell(name, await temporal.decide(decision, settings.owner), json)
 
 

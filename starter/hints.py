@@ -28,6 +28,9 @@ def waiting(view: PlanView) -> tuple[Waiting, ...]:
     found: list[Waiting] = []
     if view.state == PlanState.AWAITING_CONFIRMATION:
         found.append(Waiting(None, "the plan waits to be confirmed", (f"watchbill confirm {view.slug}",)))
+    if view.proposed:
+        text = f"revision {view.proposed.number} waits to be confirmed: {view.proposed.summary}"
+        found.append(Waiting(None, text, confirming(view.slug, view.proposed.digest)))
     if view.paused and not view.ended:
         found.append(Waiting(None, "the plan is paused", (f"watchbill resume {view.slug}",)))
     for task in view.tasks:
@@ -35,6 +38,11 @@ def waiting(view: PlanView) -> tuple[Waiting, ...]:
         if text:
             found.append(Waiting(task.ordinal, text, _choices(view, task), task.question_id))
     return tuple(found)
+
+
+def confirming(slug: str, digest: str) -> tuple[str, ...]:
+    """What to type about a revision that waits."""
+    return f"watchbill confirm {slug} --digest {digest[:12]}", f"watchbill revise {slug} --withdraw"
 
 
 def _choices(view: PlanView, task: TaskView) -> tuple[str, ...]:
@@ -56,5 +64,5 @@ def _choices(view: PlanView, task: TaskView) -> tuple[str, ...]:
 
 
 def all_merged(view: PlanView) -> bool:
-    """Whether every box is done: merged, without changes, or checked from the beginning."""
-    return all(task.state in ("done", TaskState.MERGED, TaskState.NO_CHANGES) for task in view.tasks)
+    """Whether every box is done: merged, without changes, checked from the beginning, or struck out."""
+    return all(task.struck or task.state in ("done", TaskState.MERGED, TaskState.NO_CHANGES) for task in view.tasks)

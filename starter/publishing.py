@@ -54,15 +54,18 @@ async def _confirm(name: str, digest: str, json: bool) -> Exit:
     plan = plan_named(name, settings.owner)
     spec = read_document(Path(name))[1] if is_document(name) else None
     found = spec.digest if spec else ""
-    temporal = await Temporal.connect(settings)
+    temporal, number = await Temporal.connect(settings), 0
     if spec is not None and not json:
         show_metering(spec.expected_metering)
     if not found and len(digest) < 64:
         view = await Lookout(settings, plan, temporal).look()
         found = view.digest
+        # What waits is meant, unless it is said that the text which holds is.
+        if view.proposed and (not digest or not found.startswith(digest)):
+            found, number = view.proposed.digest, view.proposed.number
         if not json:
             show_plan(view)
     if digest and not (found or digest).startswith(digest):
         raise CommandFailed(Exit.REFUSED, f"the text of {name} is {found[:12]}, not {digest[:12]}; read it first")
-    decision = Decision(DecisionKind.CONFIRM, plan, names=found or digest, by=who())
+    decision = Decision(DecisionKind.CONFIRM, plan, names=found or digest, by=who(), revision=number)
     return tell(name, await temporal.decide(decision, settings.owner), json)

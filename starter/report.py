@@ -169,7 +169,7 @@ def _told(receipts: Iterable[Receipt]) -> _Told:
         match receipt.kind, receipt.event:
             case _ if receipt.refused:
                 continue
-            case "plan", PlanEvent.PUBLISH | PlanEvent.REPUBLISH | PlanEvent.CONFIRM:
+            case "plan", PlanEvent.PUBLISH | PlanEvent.REPUBLISH | PlanEvent.CONFIRM | PlanEvent.REVISE:
                 told.words.append(Word(_moment(receipt.at), receipt.cause))
             case "task", event:
                 if event == TaskEvent.BEGIN:

@@ -11,7 +11,9 @@ from rich.text import Text
 
 from domain import confinement, metering
 from domain.budget import format_usd
-from domain.plan import PlanSpec
+from domain.decision import Revised
+from domain.difference import in_words
+from domain.plan import PlanSpec, TaskSpec
 from domain.policy import UNPROVEN
 from domain.task import TaskState
 from domain.view import PlanView, TaskView, counts
@@ -43,10 +45,7 @@ _WAITS = "waits for a person"
 
 def show_boxes(spec: PlanSpec) -> None:
     """The boxes of a document that is published or about to be."""
-    rows = [
-        (str(task.ordinal), one_line(task.title), _after(task.after), "done" if task.done else task.runtime)
-        for task in spec.tasks
-    ]
+    rows = [(str(task.ordinal), one_line(task.title), _after(task.after), _by(task)) for task in spec.tasks]
     _print_table(("#", "task", "after", "by"), rows)
     show_metering(spec.expected_metering)
 
@@ -55,6 +54,12 @@ def show_metering(told: str) -> None:
     """What whoever says yes has to know of a plan's agents; nothing where they are metered."""
     if said := metering.sentence(told):
         _print_in_full("", said, coloured=len(said))
+
+
+def show_difference(revised: Revised) -> None:
+    """What a revision changes, to the last line of every text."""
+    for line in in_words(revised.difference, whole=True):
+        _print(Text(clean(line)))
 
 
 def show_plan(view: PlanView, retries: Iterable[Retry] = ()) -> None:
@@ -73,6 +78,8 @@ def show_plan(view: PlanView, retries: Iterable[Retry] = ()) -> None:
         _print_in_full(f"#{each.task} waiting:", each.text)
     show_waiting(waiting(view))
     show_metering(view.metering)
+    for line in view.proposed.lines if view.proposed else ():
+        _print(Text(f"    {clean(line)}"))
     spent = f" {format_usd(view.spent_nano_usd)} spent." if view.spent_nano_usd else ""
     chain = f"{counted(view.seq, 'receipt')}, {view.head[:12]}"
     _print(Text(f"{summary(view)}. {confinement.sentence(view.confinement)}{spent} {chain}.", "dim"))
@@ -108,7 +115,12 @@ def summary(view: PlanView) -> str:
 
 def _row(task: TaskView) -> tuple[str, ...]:
     state = f"{task.state} ({UNPROVEN})" if task.proof == UNPROVEN else task.state
-    return str(task.ordinal), one_line(task.title), state, str(task.runs or ""), task.pull_url
+    title = f"~~{task.title}~~" if task.struck else task.title
+    return str(task.ordinal), one_line(title), state, str(task.runs or ""), task.pull_url
+
+
+def _by(box: TaskSpec) -> str:
+    return "struck out" if box.struck else "done" if box.done else box.runtime
 
 
 def _after(ordinals: tuple[int, ...]) -> str:

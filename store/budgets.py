@@ -58,6 +58,13 @@ def used_by(connection: Connection, owner: str, plan: str, task: str, at: dateti
     return Used(of_task, of_plan, of_day, cap)
 
 
+def spent_or_held(connection: Connection, plan: str, tasks_of: Iterable[str]) -> dict[str, int]:
+    """What is held and spent of the money of a plan and of these tasks, by their ids, where there is any."""
+    subjects = {ceiling_id(CeilingKind.TASK, task): task for task in tasks_of}
+    subjects[ceiling_id(CeilingKind.PLAN, plan)] = plan
+    return {subjects[id]: used for id, used in _used(connection, subjects).items()}
+
+
 def left_for(connection: Connection, plan: str, task: str) -> int | None:
     """What a task's budget and its plan's leave, whichever is less; None where neither is bounded.
 

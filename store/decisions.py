@@ -32,6 +32,7 @@ from store.moves import lock_chain, move, record_refusal
 from store.plans import PlanRow, load_plan
 from store.publication import confirm
 from store.receipts import seq_of_key
+from store.revision import withdraw
 from store.tasks import load_question, load_task, load_tasks
 
 
@@ -49,6 +50,8 @@ def decide(connection: Connection, decision: Decision, at: datetime, incarnation
     plan = load_plan(connection, decision.plan_id)
     if decision.kind is DecisionKind.CONFIRM:
         return confirm(connection, decision, plan, at, incarnation)
+    if decision.kind is DecisionKind.WITHDRAW and decision.ordinal is None:
+        return withdraw(connection, decision, plan, at, incarnation)
     if decision.ordinal is None:
         ruling = decide_plan(decision, plan, load_tasks(connection, plan.id, at), at)
         state, subject = str(plan.state), ("plan", plan.id)

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, select
+from sqlalchemy import Connection, RowMapping, Select, func, select
 
 from domain.decision import PlanFacts
 from domain.errors import NotFound
 from domain.plan import PlanState, RevisionState
 from store.tables import plans, revisions
+
+_WAITING = revisions.alias("waiting")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,9 +81,24 @@ def load_revision(connection: Connection, plan_id: str, number: int) -> Revision
     return RevisionRow(row.id, row.plan_id, row.number, row.digest, row.text, state, row.receipt_seq)
 
 
+def last_revision(connection: Connection, plan_id: str) -> int:
+    """The number of the plan's newest text, whatever became of it; 0 when it has none."""
+    return connection.scalar(select(func.max(revisions.c.number)).where(revisions.c.plan_id == plan_id)) or 0
+
+
 def _plans() -> Select[Any]:
     current = (revisions.c.plan_id == plans.c.id) & (revisions.c.number == plans.c.revision)
-    return select(plans, revisions.c.digest).select_from(plans.outerjoin(revisions, current))
+    waiting = (
+        select(func.max(_WAITING.c.number))
+        .where(
+            _WAITING.c.plan_id == plans.c.id,
+            _WAITING.c.number > plans.c.revision,
+            _WAITING.c.state == RevisionState.PROPOSED,
+        )
+        .scalar_subquery()
+    )
+    proposed = func.coalesce(waiting, 0).label("proposed")
+    return select(plans, revisions.c.digest, proposed).select_from(plans.outerjoin(revisions, current))
 
 
 def _plan(row: RowMapping) -> PlanRow:

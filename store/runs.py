@@ -75,6 +75,8 @@ def begin(connection: Connection, order: BeginRun, keeper: Keeper, incarnation: 
     task = load_task(connection, order.task_id, order.at)
     if task.state is not _STEP_OF[order.role]:
         raise Superseded(f"task {task.id} is {task.state}; no {order.role} begins")
+    if order.role is Role.CHECK and order.command not in task.checks[order.ordinal - 1 : order.ordinal]:
+        raise Superseded(f"`{order.command}` is no check of this plan any more")
     there = run_to_continue(task, order.role, order.ordinal)
     if there is not None:
         return there
@@ -288,6 +290,7 @@ def _first_facts(task: TaskFacts, order: BeginRun, number: int, host: str) -> di
         "start_sha": task.head_sha if order.role.judges else "",
         "started_at": instant(order.at),
         "confinement": "",
+        "revision": task.revision,
     }
 
 

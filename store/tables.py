@@ -81,6 +81,8 @@ plans = _subject(
     text("spec", ""),
     flag("paused"),
     whole("revision", 1),
+    # The revision that last changed what judges work, 0 for the first text.
+    whole("judged", 0),
     text("reason", ""),
     UniqueConstraint("owner", "slug"),
     Index(None, "slug"),
@@ -115,6 +117,8 @@ tasks = _subject(
     text("tree_sha", ""),
     text("last_tree_sha", ""),
     text("proven_sha", ""),
+    # What `judged` was of its plan when it was proven.
+    whole("proven_by", 0),
     text("approved_sha", ""),
     text("pushed_sha", ""),
     Column("pull_number", Integer, nullable=True),
@@ -126,6 +130,8 @@ tasks = _subject(
     text("host", ""),
     flag("foreign_commits"),
     flag("fresh_start"),
+    # The plan's revision that last changed it, 0 for the text that was confirmed first.
+    whole("revision", 0),
     # No foreign key: the task is paused before the question is asked, in one group of moves.
     optional_text("question_id"),
     UniqueConstraint("plan_id", "ordinal"),
@@ -162,6 +168,8 @@ runs = _subject(
     text("metering", ""),
     # The hash of what it was told; empty for what is no agent's, and in receipts from before this was told.
     text("brief", ""),
+    # Its task's when it began.
+    whole("revision", 0),
     UniqueConstraint("task_id", "role", "number"),
     Index(None, "plan_id"),
     Index(None, "host", "state"),

@@ -22,7 +22,7 @@ _TASK = (
     select(
         tasks,
         plans.c.repository, plans.c.base, plans.c.merge, plans.c.checks, plans.c.paths, plans.c.reviewers,
-        plans.c.attempts,
+        plans.c.attempts, plans.c.judged,
         slots.c.task_id.is_not(None).label("has_slot"),
         questions.c.kind.label("question_kind"),
         questions.c.text.label("question_text"),
@@ -111,12 +111,15 @@ def _task(row: RowMapping, all_runs: list[RunFacts], given: Sequence[ReviewFacts
         "epoch": max((run.epoch for run in all_runs), default=0),
         "latest_work": next((run.head_sha for run in reversed(authors) if run.head_sha), ""),
         "runs_begun": len(authors),
-        # What another CLI remembers is of no use to this one.
-        "session": next(
-            (run.session for run in reversed(authors) if run.session and run.runtime == row["runtime"]), ""
-        ),
+        # What another CLI remembers is of no use to this one, and what one remembers of another text misleads it.
+        "session": next((run.session for run in reversed(authors) if run.session and _goes_on(run, row)), ""),
+        "revised": bool(authors) and authors[-1].revision != row["revision"],
     }
     return TaskFacts(**{name: values[name] for name in TaskFacts.__dataclass_fields__})
+
+
+def _goes_on(run: RunFacts, row: RowMapping) -> bool:
+    return (run.runtime, run.revision) == (row["runtime"], row["revision"])
 
 
 def _open_question(row: RowMapping) -> Question | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import lru_cache
 
 from sqlalchemy import Connection, func, select
@@ -13,17 +13,21 @@ from domain.agents import AGENTS
 from domain.document import inspect, parse
 from domain.errors import InvalidPlan, NotFound
 from domain.lifecycle import Move, Receipt
-from domain.plan import PlanEvent, PlanState, TaskSpec
+from domain.plan import PlanEvent, PlanState, RevisionEvent, TaskSpec
 from domain.run import Role
-from domain.view import Happening, PlanView, TaskView, needs_person
+from domain.view import Happening, PlanView, Proposed, TaskView, needs_person
 from store.costs import spent_on
 from store.moves import lock_chain, move
 from store.plans import PlanRow, list_plans, load_plan, load_revision
 from store.receipts import head_of, receipts_of
+from store.revision import proposal_of
 from store.tables import plans, questions, receipts, runs, slots, tasks
+from store.tasks import load_tasks
 
 STORY = 60
 """How many of a plan's latest receipts its view tells."""
+
+_ANY_MOMENT = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def complete(connection: Connection, plan_id: str, at: datetime, incarnation: int) -> None:
@@ -99,6 +103,7 @@ def plan_view(connection: Connection, plan_id: str, seen: int = 0) -> PlanView |
         confinement=confinement_of(connection, plan_id=plan_id),
         spent_nano_usd=metering.known(spent_on(connection, plan_id), unmetered=metering.has_unmetered(begun)),
         metering=metering.of_runs(filter(None, (begun, _expected_metering(text, plan.slug)))),
+        proposed=_proposed(connection, plan),
     )
 
 
@@ -117,9 +122,11 @@ def metering_of(connection: Connection, *, plan_id: str, task_id: str = "") -> s
 
 def tell(receipt: Receipt) -> Happening | None:
     """A receipt as a line of the story; None for those that only machines care about."""
-    if receipt.kind in ("question", "evidence", "revision") and not receipt.refused:
+    told_by_the_plan = receipt.kind == "revision" and not _is_about_a_proposal(receipt)
+    if (receipt.kind in ("question", "evidence") or told_by_the_plan) and not receipt.refused:
         return None
     name = receipt.subject.removeprefix(f"{receipt.chain}-") if receipt.kind != "plan" else "plan"
+    name = f"revision {name[1:]}" if receipt.kind == "revision" else name
     name = f"{receipt.kind} {name}" if receipt.kind in ("task", "run", "note") else name
     cause = receipt.cause.splitlines()[0] if receipt.cause else ""
     text = (
@@ -132,15 +139,41 @@ def tell(receipt: Receipt) -> Happening | None:
     return Happening(receipt.seq, receipt.at.isoformat(timespec="seconds"), text)
 
 
+def _is_about_a_proposal(receipt: Receipt) -> bool:
+    """Whether a text was proposed or withdrawn beside another: of the first text, and of what holds, the plan tells."""
+    is_first = receipt.subject == f"{receipt.chain}-r1"
+    return receipt.event in (RevisionEvent.PROPOSE, RevisionEvent.WITHDRAW) and not is_first
+
+
+def _proposed(connection: Connection, plan: PlanRow) -> Proposed | None:
+    if not plan.proposed:
+        return None
+    # What a revision changes is the same at any moment; only slots are read by the clock.
+    try:
+        found = proposal_of(connection, plan, load_tasks(connection, plan.id, _ANY_MOMENT))
+    except InvalidPlan as error:
+        waiting = load_revision(connection, plan.id, plan.proposed)
+        return Proposed(waiting.number, waiting.digest, f"it cannot be read any more: {error}")
+    if found is None:
+        return None
+    summary = found.compared.difference.summary
+    return Proposed(found.revision.number, found.revision.digest, summary, found.lines)
+
+
 def _tasks(connection: Connection, plan: PlanRow, text: str) -> tuple[TaskView, ...]:
     begun = _confirmed(connection, plan.id)
     boxes = _boxes(text, plan.slug)
     seen = {box.ordinal for box in boxes}
-    return tuple(
-        begun.get(box.ordinal)
-        or TaskView(box.ordinal, box.title, "done" if box.done else "unconfirmed", after=box.after)
-        for box in boxes
-    ) + tuple(task for ordinal, task in sorted(begun.items()) if ordinal not in seen)
+    return tuple(_box(box, begun.get(box.ordinal)) for box in boxes) + tuple(
+        task for ordinal, task in sorted(begun.items()) if ordinal not in seen
+    )
+
+
+def _box(box: TaskSpec, task: TaskView | None) -> TaskView:
+    if task is not None:
+        return replace(task, struck=True) if box.struck else task
+    state = "removed" if box.struck else "done" if box.done else "unconfirmed"
+    return TaskView(box.ordinal, box.title, state, after=box.after, struck=box.struck)
 
 
 @lru_cache(maxsize=256)

@@ -112,20 +112,35 @@ def why_void(connection: Connection, speaker: Speaker) -> str:
     """
     newest = select(func.max(runs.c.epoch)).where(runs.c.task_id == speaker.task).scalar_subquery()
     query = (
-        select(runs.c.state, runs.c.plan_id, runs.c.task_id, runs.c.epoch, runs.c.role, tasks.c.owner, newest)
+        select(
+            runs.c.state,
+            runs.c.revision,
+            tasks.c.revision,
+            runs.c.plan_id,
+            runs.c.task_id,
+            runs.c.epoch,
+            runs.c.role,
+            tasks.c.owner,
+            newest,
+        )
         .select_from(runs.join(tasks, tasks.c.id == runs.c.task_id))
         .where(runs.c.id == speaker.run)
     )
     row = connection.execute(query).one_or_none()
     if row is None:
         raise Unauthorized(f"there is no run {speaker.run}")
-    state, *there, newest_epoch = row
+    state, made_for, revision, *there, newest_epoch = row
     if there != [speaker.plan, speaker.task, speaker.epoch, speaker.role, speaker.owner]:
         raise Unauthorized(f"run {speaker.run} is not the one that the capability was made for")
     if state not in LIVE:
         return f"run {speaker.run} is {state}; nothing that it says counts any more"
     if speaker.epoch != newest_epoch:
         return f"a newer run of task {speaker.task} has begun; nothing that run {speaker.run} says counts any more"
+    if made_for != revision:
+        return (
+            f"revision {revision} of the plan has changed task {speaker.task} since run {speaker.run} began; nothing "
+            "that it says about the text before counts any more"
+        )
     return ""
 
 
@@ -242,11 +257,14 @@ def _of_row(row: Row[Any]) -> Word:
 
 
 def _lock(connection: Connection, run_id: str) -> None:
-    """Hold back every move and every other word of the run, so that it cannot end between look and word.
+    """Hold back every move and every other word of the run, and every move of its task.
 
-    On SQLite the transaction itself does that. The lock leaves rows free that refer to the run.
+    So it cannot end, nor its task become another, between look and word. On SQLite the transaction itself does
+    that. The locks leave rows free that refer to the run.
     """
     connection.execute(select(runs.c.id).where(runs.c.id == run_id).with_for_update(key_share=True))
+    of_run = select(runs.c.task_id).where(runs.c.id == run_id).scalar_subquery()
+    connection.execute(select(tasks.c.id).where(tasks.c.id == of_run).with_for_update(read=True))
 
 
 def _next_number(connection: Connection, run_id: str, count: int = 1) -> int:

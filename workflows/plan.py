@@ -44,7 +44,7 @@ class PlanWorkflow:
         self._view: PlanView | None = None
         self._loaded = False
         self._hinted = False
-        self._decided: list[Decision] = []
+        self._decided: list[tuple[Decision, tuple[int, ...]]] = []
         # Local activities of one workflow follow one another, or they do not replay (sdk-python#1578).
         self._graph = asyncio.Lock()
 
@@ -115,7 +115,7 @@ class PlanWorkflow:
 
     @workflow.update
     async def confirm(self, decision: Decision) -> Reply:
-        """Confirm exactly the document whose digest the decision names."""
+        """Confirm exactly the document whose digest the decision names, as a plan or as a revision of one."""
         return await self._write_down(decision)
 
     @confirm.validator
@@ -167,6 +167,10 @@ class PlanWorkflow:
     async def on_archive(self, word: Word) -> None:
         await self._on(DecisionKind.ARCHIVE, word)
 
+    @workflow.signal(name="withdraw")
+    async def on_withdraw(self, word: Word) -> None:
+        await self._on(DecisionKind.WITHDRAW, word)
+
     async def _on(self, kind: DecisionKind, word: Word) -> None:
         """A decision that came as a signal: the one handler stands behind it, and nobody waits for the reply."""
         decision = Decision(
@@ -191,7 +195,7 @@ class PlanWorkflow:
         async with self._graph:
             reply: Reply = await facts(Facts.decide, Decide(decision, workflow.now()))
         if reply.outcome is not Outcome.REFUSED:
-            self._decided.append(decision)
+            self._decided.append((decision, reply.revised.touched if reply.revised else ()))
         self._hinted = True
         return reply
 
@@ -213,15 +217,17 @@ class PlanWorkflow:
         decided, self._decided = self._decided, []
         if not decided:
             return
-        concerned = sorted({ordinal for decision in decided for ordinal in self._concerned(decision)})
+        concerned = sorted({ordinal for each in decided for ordinal in self._concerned(*each)})
         if concerned:
             refs = [TaskRef(task_id(self._ref.plan_id, n), self._ref.plan_id, self._ref.owner) for n in concerned]
             order = EnsureTasks(tuple(refs), wake=True)
             await workflow.execute_activity_method(Dispatch.ensure_tasks, order, **options.TEMPORAL)
         await workflow.execute_activity_method(Dispatch.ensure_heartbeat, self._ref.owner, **options.TEMPORAL)
 
-    def _concerned(self, decision: Decision) -> list[int]:
-        """The tasks that have to look at themselves because of a decision."""
+    def _concerned(self, decision: Decision, touched: tuple[int, ...]) -> list[int]:
+        """The tasks that have to look at themselves because of a decision: those that a revision touched too."""
+        if touched:
+            return list(touched)
         if decision.ordinal is not None:
             return [decision.ordinal]
         if decision.kind is DecisionKind.CANCEL and self._view is not None:

@@ -67,6 +67,9 @@ class Graph:
         beat(self.store, Beat(OWNER, _now()), HeartbeatPolicy(), 1)
 
     def begin(self, role: Role = Role.AUTHOR, ordinal: int = 0, command: str = "") -> RunFacts:
+        """Begin a run; a check's command becomes one of the plan's, as only such are begun."""
+        if role is Role.CHECK:
+            self.move("revise", "plan", self.plan, checks=["true"] * (ordinal - 1) + [command])
         with self.store.write() as connection:
             return runs.begin(connection, BeginRun(self.task, role, _now(), ordinal, command), KEEPER, 1)
 
@@ -88,6 +91,24 @@ class Graph:
     def pause(self) -> None:
         with self.store.write() as connection:
             decide(connection, Decision(DecisionKind.PAUSE, self.plan, 1, by=OWNER), _now(), 1)
+
+    def revise(self, script: str, **front: str) -> None:
+        """Publish and confirm another text of the plan."""
+        text = document(script, **front)
+        said = Publish(OWNER, text, "acme/shop", revise=True)
+        order = PublishTo(said, Repository("acme/shop", "main", ""), "main", _now())
+        with self.store.write() as connection:
+            publish(connection, order, parse(text), 1)
+        with self.store.write() as connection:
+            decide(connection, Decision(DecisionKind.CONFIRM, self.plan, names=digest(text), by=OWNER), _now(), 1)
+
+    def resume_and_begin(self) -> RunFacts:
+        """Answer what the task asks, and begin its author's next run."""
+        question = self.facts().question
+        assert question is not None
+        with self.store.write() as connection:
+            decide(connection, Decision(DecisionKind.RESUME, self.plan, 1, question.id, by=OWNER), _now(), 1)
+        return self.begin()
 
     def facts(self) -> TaskFacts:
         with self.store.read() as connection:

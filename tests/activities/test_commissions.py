@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from activities.commissions import MARGIN, Commissions
 from activities.reminders import Reminder
@@ -24,7 +25,7 @@ from runtimes.port import Job, Login, Verdict
 from signing.capabilities import KIND, LONGEST, USE, checked
 from signing.checking import verified
 from signing.keys import Signer
-from store import notes, words
+from store import notes, tables, words
 from store.keys import keep_key, retire
 from tests.activities.conftest import OWNER, Graph
 from tests.workflows.world import ScriptedForge
@@ -301,3 +302,28 @@ async def test_a_reminder_that_cannot_be_written_now_is_written_by_the_next_look
     (home / "policy.toml").unlink()
     reminder.take()
     assert (folder.path / BRIEF_FILE).exists()
+
+
+def test_the_next_run_of_a_revised_task_gets_the_new_text_in_a_session_of_its_own(
+    graph: Graph, home: Path, commissions: Commissions, run: RunFacts
+) -> None:
+    commissions.job(job(run, home), run, graph.facts(), NOW)
+    graph.move("finish", "run", run.id, session="s1", outcome="done")
+    graph.pause()
+    graph.revise("echo another", runtime="claude")
+    # What the run says now is said about the text before.
+    verdict, asked = commissions.outcome(run, OWNER, replace(DONE, result={"summary": "It is made."}), NOW)
+    assert (verdict.outcome, asked) == (Outcome.DONE, "")
+    with graph.store.read() as connection:
+        assert words.result_of(connection, run.id) is None
+        (kept,) = connection.execute(select(tables.words.c.refused).where(tables.words.c.run_id == run.id)).scalars()
+    assert kept.startswith(f"run {run.id} is finished")
+
+    again = graph.resume_and_begin()
+    given = commissions.job(job(again, home), again, graph.facts(), NOW)
+
+    assert given.session == ""
+    assert "echo another" in given.brief
+    assert "The plan was revised (revision 2), and this task with it: text." in given.brief
+    with graph.store.read() as connection:
+        assert [words.brief_of(connection, each.id).revision for each in (run, again)] == [1, 2]

@@ -769,3 +769,39 @@ def test_the_reference_has_every_key_and_no_other() -> None:
     section = page.split("## Front matter")[1].split("### Patterns")[0]
     keys = re.findall(r"^\| `([a-z_]+)` \|", section, re.MULTILINE)
     assert keys == [key for key in FrontMatter.__dataclass_fields__ if key not in ("lines", "complete")]
+
+
+# Boxes that are struck out.
+
+
+@pytest.mark.parametrize(
+    ("line", "title", "struck"),
+    [
+        ("~~Warm the cache~~", "Warm the cache", True),
+        ("~~ Warm the cache ~~ {after=1}", "Warm the cache", True),
+        ("~~Warm~~ the ~~cache~~", "~~Warm~~ the ~~cache~~", False),
+        ("Warm ~~the cache~~", "Warm ~~the cache~~", False),
+        ("~Warm the cache~", "~Warm the cache~", False),
+    ],
+)
+def test_a_box_is_struck_out_where_all_of_its_title_is(line: str, title: str, struck: bool) -> None:
+    task = parse(under_tasks(f"- [x] one\n- [x] {line}\n")).tasks[1]
+    assert (task.title, task.struck) == (title, struck)
+
+
+def test_a_box_that_is_struck_out_needs_no_script_and_no_model() -> None:
+    tasks = parse(under_tasks("- [ ] ~~one~~\n- [ ] ~~two~~ {runtime=opencode}\n- [x] three\n")).tasks
+    assert [(task.struck, task.starts_nothing) for task in tasks] == [(True, True), (True, True), (False, True)]
+
+
+def test_strokes_over_nothing_are_no_title() -> None:
+    assert "this box has no title" in fault(under_tasks("- [ ] ~~ ~~\n")).message
+
+
+def test_what_a_box_says_for_itself_is_told_from_the_plans_defaults() -> None:
+    text = under_tasks('- [x] one {timeout=5m}\n- [x] two {runtime=claude budget="1 USD"}\n- [x] three\n')
+    assert [task.own for task in parse(text).tasks] == [
+        ("timeout",),
+        ("budget_nano_usd", "runtime"),
+        (),
+    ]

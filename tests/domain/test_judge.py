@@ -621,3 +621,22 @@ def test_a_fact_about_a_pull_request_says_which_one(state: TaskState, pull: Pull
 def test_every_way_back_begins_a_new_round_so_that_its_keys_are_new(answer: Any) -> None:
     assert answer.facts["round"] == 3
     assert ":2:" in answer.key
+
+
+def test_what_was_proven_by_rules_that_the_plan_has_no_more_goes_back_to_work() -> None:
+    task = a_task(TaskState.IN_REVIEW, judged=3, proven_by=2)
+    answer = judge.after_look(task, a_pull())
+    assert isinstance(answer, Continue)
+    assert (answer.event, answer.facts["proven_sha"]) == (TaskEvent.OUTDATED, "")
+    assert "its rules are now" in answer.facts["note"]
+    assert judge.after_merge(task, a_pull(), Merge(MergeKind.MERGED, "m" * 40)).facts["proof"] == UNPROVEN
+    # By hand, and by a person's own word on this very commit, it is merged all the same.
+    assert judge.after_look(replace(task, merge="by-hand"), a_pull()) == Wait()
+    assert judge.after_look(replace(task, approved_sha=HEAD), a_pull()) is None
+
+
+def test_a_proof_names_the_rules_that_it_is_by() -> None:
+    proven = judge.after_checks(a_task(TaskState.CHECKING, judged=3))
+    assert isinstance(proven, Continue)
+    assert proven.facts == {"proven_sha": HEAD, "proven_by": 3}
+    assert judge.after_look(a_task(TaskState.IN_REVIEW, judged=3, proven_by=3), a_pull()) is None

@@ -110,6 +110,7 @@ def test_a_plan_begins_only_after_a_person_confirmed_it() -> None:
     assert events_from(PLAN, None) == {PlanEvent.PUBLISH}
     assert {event for (_, event), after in PLAN.moves.items() if after == PlanState.CONFIRMED} == {
         PlanEvent.CONFIRM,
+        PlanEvent.REVISE,
         PlanEvent.PAUSE,
         PlanEvent.RESUME,
         PlanEvent.RAISED,

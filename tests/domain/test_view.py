@@ -10,7 +10,17 @@ from markdown_it import MarkdownIt
 
 from domain.policy import PROVEN, UNPROVEN
 from domain.task import ENDED, RUNNABLE, TaskState
-from domain.view import ROOM_FOR_QUESTIONS, Happening, PlanView, TaskView, counts, followed, to_markdown, waits_for
+from domain.view import (
+    ROOM_FOR_QUESTIONS,
+    Happening,
+    PlanView,
+    Proposed,
+    TaskView,
+    counts,
+    followed,
+    to_markdown,
+    waits_for,
+)
 
 
 def a_box(ordinal: int = 1, state: str = TaskState.WORKING, **facts: Any) -> TaskView:
@@ -162,3 +172,18 @@ def test_operators_see_that_agents_are_not_metered() -> None:
     told = to_markdown(a_plan(confinement="partly confined", metering="unmetered"))
     assert "Runs are partly confined. Agents are unmetered: they call their models on logins of their own" in told
     assert "metered" not in to_markdown(a_plan(metering="metered"))
+
+
+def test_a_revision_that_waits_needs_a_person_and_is_shown_line_by_line() -> None:
+    proposed = Proposed(2, "ab" * 32, "1 box added", ("+ 4. Four: new; by *shell*", "= 3 boxes unchanged"))
+    plan = a_plan(a_box(), proposed=proposed)
+    assert plan.needs_person
+    shown = to_markdown(plan)
+    assert "Revision 2 waits for confirmation: `watchbill confirm demo --digest abababababab`" in shown
+    assert "<pre><code>+ 4. Four: new; by *shell*\n= 3 boxes unchanged\n</code></pre>" in rendered(shown)
+    assert not replace(plan, proposed=None).needs_person
+
+
+def test_a_box_that_was_struck_out_is_shown_so() -> None:
+    shown = to_markdown(a_plan(a_box(state=TaskState.CANCELLED, struck=True)))
+    assert "1. ~~Box 1~~ — **cancelled**" in shown

@@ -66,6 +66,25 @@ def test_an_agent_takes_a_task_to_a_merged_pull_request(rig: Rig, cli: str) -> N
     assert "What the agent says of its work" in rig.command("report", slug).out
 
 
+def test_a_task_whose_text_was_revised_is_begun_anew_in_a_session_that_knows_nothing(rig: Rig, cli: str) -> None:
+    slug = f"revised-{cli}"
+    box = Box("Paint it", f"echo painted > {slug}.txt", ask="Which colour shall it be?")
+    path = rig.submit(slug, box, **front(cli))
+    rig.until_asked(slug, "agent_asks")
+    rig.write(slug, Box("Paint it", f"echo varnished > {slug}.txt"), **front(cli))
+    rig.command("revise", path, "--yes")
+    question = rig.until_asked(slug, "revised")
+    assert "Which colour shall it be?" in rig.task(slug).question
+    rig.command("resume", f"{slug}#1", "--question", question)
+    assert rig.until_completed(slug).tasks[0].state == "merged"
+    assert rig.file(f"{slug}.txt") == "varnished\n"
+    first, second = runs(rig, slug)
+    assert first.session != second.session
+    briefs = rig.rows("SELECT text, revision FROM briefs WHERE run_id = :run", run=second.id)
+    assert [brief.revision for brief in briefs] == [2]
+    assert "The plan was revised (revision 2), and this task with it: text." in briefs[0].text
+
+
 def test_a_question_pauses_the_task_and_the_answer_goes_into_the_same_session(rig: Rig, cli: str) -> None:
     slug = f"asks-{cli}"
     box = Box("Paint it", f"echo painted > {slug}.txt", ask="Which colour shall it be?")

@@ -172,7 +172,7 @@ def test_a_task_that_failed_begins_again_when_a_person_lets_it(rig: Rig):
     assert rig.until_completed("failed").tasks[0].state == "merged"
 
 
-@pytest.mark.parametrize("name", ["approve", "answer", "resume", "pause", "retry", "cancel", "archive"])
+@pytest.mark.parametrize("name", ["approve", "answer", "resume", "pause", "retry", "cancel", "archive", "withdraw"])
 def test_a_signal_to_a_task_that_is_not_there_is_refused_and_recorded(rig: Rig, name):
     slug = f"nothing-{name}"
     rig.write(slug, "Write it")

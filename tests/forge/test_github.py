@@ -109,6 +109,18 @@ async def test_what_is_ready_does_not_become_a_draft_again(github: GitHubScene) 
     assert (await github.as_person("GET", f"/repos/{REPOSITORY}/pulls/1"))["body"] == "B"
 
 
+async def test_a_pull_request_of_another_text_says_that_and_only_where_it_is_wanted(github: GitHubScene) -> None:
+    pull = await with_pull(github)
+    for renew, said in ((False, ("T", "B")), (True, ("Other", "another body"))):
+        found = await github.forge.open_pull_request(
+            REPOSITORY, branch=BRANCH, base="main", title="Other", body="another body", renew=renew
+        )
+        assert found.pull is not None
+        assert (found.kind, found.pull.number, found.pull.head_sha) == (OpenKind.FOUND, pull.number, pull.head_sha)
+        shown = await github.as_person("GET", f"/repos/{REPOSITORY}/pulls/1")
+        assert (shown["title"], shown["body"]) == said
+
+
 async def test_a_repository_without_drafts_says_so_and_nothing_is_opened(github: GitHubScene) -> None:
     github.commit(BRANCH, {"a": "1"})
     github.standin.scene.fault("no-drafts")

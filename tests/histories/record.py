@@ -12,6 +12,7 @@ import os
 import re
 import socket
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from domain.pull import Merge, MergeKind
 from domain.task import TaskState
 from store.database import migrate
 from tests.temporal_fixture import dev_server
-from tests.workflows.stage import Plan, Stage, open_stage
+from tests.workflows.stage import Plan, Stage, document, open_stage
 from tests.workflows.world import CRASHES, FAILS, Held, Left
 
 FOLDER = Path(__file__).parent
@@ -73,10 +74,31 @@ async def followed(stage: Stage) -> Plan:
     return plan
 
 
+async def revised(stage: Stage) -> Plan:
+    """Another text while it is under way: a paused task is changed, another struck out, and one is new."""
+    plan = stage.plan("First", "Second {after=1}", owner="mary")
+    plan.tell("author", Held())
+    await plan.begin()
+    await plan.until_started()
+    await plan.decide("pause", 1)
+    await plan.until(TaskState.PAUSED)
+    text = document(plan.slug, "The first", "~~Second~~", "Third {after=1}")
+    for answer in ("withdraw", "confirm"):
+        published = await stage.temporal.publish(plan.id, replace(plan.publication(text), revise=True))
+        assert published.revised is not None
+        await plan.decide(answer, names=published.revised.digest)
+    asked = plan.facts().question
+    assert asked is not None
+    await plan.decide("resume", 1, asked.id)
+    await plan.until_over()
+    return plan
+
+
 async def record(address: str, home: Path) -> None:
     migrate(f"sqlite:///{home}/graph.db")
     async with open_stage(address, home, f"sqlite:///{home}/graph.db", interval=3600, follow=3600) as stage:
-        for name, play in (("simple", simple), ("eventful", eventful), ("followed", followed)):
+        plays = (("simple", simple), ("eventful", eventful), ("followed", followed), ("revised", revised))
+        for name, play in plays:
             plan = await play(stage)
             # The plan ended after its last task's nudge, and here no tick comes.
             await stage.nudge(plan.owner)

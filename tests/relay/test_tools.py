@@ -21,7 +21,7 @@ from relay.topics import TOPICS
 from store import notes
 from store.audit import audit
 from store.words import result_of
-from tests.relay.conftest import SCHEMA, Relay
+from tests.relay.conftest import MODEL, SCHEMA, Relay
 
 
 @asynccontextmanager
@@ -164,6 +164,29 @@ async def test_a_result_of_a_run_that_is_over_is_kept_and_refused(relay_on_both:
         text, failed = await call_without_list(relay, tool, arguments)
         assert (failed, "counts any more" in text) == (True, True)
     assert len(relay.words()) == 1
+
+
+async def test_a_result_for_a_text_that_a_revision_has_changed_is_kept_and_refused(relay_on_both: Relay) -> None:
+    relay = relay_on_both
+    relay.graph.pause()
+    relay.graph.revise("echo another", runtime="claude", model=MODEL)
+    text, failed = await call_without_list(relay, "submit_result", {"result": {"summary": "Made it as it was."}})
+    assert failed
+    assert f"not accepted: revision 2 of the plan has changed task {relay.run.task_id} since" in text
+    assert "mend it" not in text
+    (row,) = relay.words()
+    assert (row.kind, row.refused.startswith("revision 2 of the plan has changed")) == ("result", True)
+    with relay.graph.store.read() as connection:
+        assert result_of(connection, relay.run.id) is None
+    text, failed = await call_without_list(relay, "read_brief", {"topic": "task"})
+    assert (failed, "the text before" in text) == (True, True)
+
+
+async def test_a_result_for_a_task_that_a_revision_left_alone_is_accepted(relay_on_both: Relay) -> None:
+    relay = relay_on_both
+    relay.graph.revise("true", runtime="claude", model=MODEL, concurrency="2")
+    text, failed = await call(relay, "submit_result", {"result": {"summary": "Made it."}})
+    assert (failed, "accepted for revision 1" in text) == (False, True)
 
 
 async def call_without_list(relay: Relay, tool: str, arguments: dict[str, Any]) -> tuple[str, bool]:

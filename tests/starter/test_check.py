@@ -27,8 +27,8 @@ def test_machines_get_tasks_and_faults_in_one_object(watchbill, write):
     told = json.loads(done.stdout)
     assert told == {
         "tasks": [
-            {"ordinal": 1, "title": "One", "line": 9, "done": True, "after": []},
-            {"ordinal": 2, "title": "Two", "line": 15, "done": False, "after": [1]},
+            {"ordinal": 1, "title": "One", "line": 9, "done": True, "struck": False, "after": []},
+            {"ordinal": 2, "title": "Two", "line": 15, "done": False, "struck": False, "after": [1]},
         ],
         "metering": "",
         "faults": [],

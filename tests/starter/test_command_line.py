@@ -226,3 +226,13 @@ def test_nothing_heavy_is_imported_before_it_is_needed(watchbill, write, argumen
 
 def test_every_exit_code_has_a_meaning():
     assert set(MEANINGS) == set(Exit)
+
+
+def test_a_revision_is_of_a_file_and_is_confirmed_or_taken_back(watchbill):
+    for arguments, told in (
+        (("faster",), "'faster' is no file; name the plan's Markdown file"),
+        (("faster.md", "--withdraw", "--yes"), "choose"),
+    ):
+        done = watchbill("revise", *arguments)
+        assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+    assert watchbill("revise", "nowhere.md").returncode == 4

@@ -14,9 +14,9 @@ from dataclasses import replace
 
 import pytest
 
-from domain.view import PlanView, TaskView
+from domain.view import PlanView, Proposed, TaskView
 from starter.following import Over
-from starter.hints import waiting
+from starter.hints import all_merged, waiting
 from starter.report import build, to_markdown
 from starter.tables import show_plan
 from starter.watching import tell_person
@@ -121,3 +121,20 @@ def test_a_plan_that_is_shown_to_be_confirmed_says_that_its_agents_are_unmetered
     assert [line for line in said if line.startswith("Agents are unmetered: they call their models on logins of")]
     show_plan(replace(VIEW, state="awaiting_confirmation", metering="metered"))
     assert "metered" not in capsys.readouterr().out
+
+
+def test_a_revision_that_waits_is_shown_with_what_to_type(capsys):
+    proposed = Proposed(2, "ab" * 32, "1 box added", ("+ 3. Three: new; by shell",))
+    show_plan(replace(VIEW, tasks=(), proposed=proposed))
+    told = capsys.readouterr().out
+    assert "waits for a person  plan: revision 2 waits to be confirmed: 1 box added" in told
+    assert "    watchbill confirm faster --digest abababababab\n    watchbill revise faster --withdraw\n" in told
+    assert "    + 3. Three: new; by shell\n" in told
+
+
+def test_a_box_that_was_struck_out_counts_as_done(capsys):
+    gone = TaskView(1, "One", "cancelled", "faster-1a2b3c4d-1", struck=True)
+    assert all_merged(replace(VIEW, tasks=(gone, TaskView(2, "Two", "removed", struck=True))))
+    assert not all_merged(replace(VIEW, tasks=(replace(gone, struck=False),)))
+    show_plan(replace(VIEW, tasks=(gone,)))
+    assert "~~One~~" in capsys.readouterr().out

@@ -230,3 +230,27 @@ def row_of(connection: sa.Connection, name: str) -> sa.Insert:
     table = sa.Table(name, sa.MetaData(), autoload_with=connection)
     needed = [column for column in table.c if not column.nullable]
     return sa.insert(table).values({each.name: "x" if isinstance(each.type, sa.Text) else 0 for each in needed})
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_what_is_from_before_there_were_revisions_is_of_the_first_text(
+    request: pytest.FixtureRequest, tmp_path: Path, engine: str
+) -> None:
+    url = old_store(request, tmp_path, engine, "no_revisions")
+    old = sa.create_engine(url)
+    with old.begin() as connection:
+        upgrade(connection, "0009")
+        for table in ("plans", "tasks", "runs"):
+            connection.execute(row_of(connection, table))
+    old.dispose()
+
+    database.migrate(url)
+
+    with sa.create_engine(url).connect() as connection:
+        found = connection.execute(
+            sa.text(
+                "SELECT p.judged, t.revision, t.proven_by, r.revision FROM plans p "
+                "JOIN tasks t ON t.plan_id = p.id JOIN runs r ON r.task_id = t.id"
+            )
+        )
+        assert found.all() == [(0, 0, 0, 0)]

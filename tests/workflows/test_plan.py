@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from temporalio.client import WorkflowUpdateFailedError
 
-from domain.decision import Decision, DecisionKind, Outcome
-from domain.publication import PlanRef
+from domain.decision import Decision, DecisionKind, Outcome, Reply
+from domain.publication import PlanRef, Publish
 from domain.task import TaskState
 from starter.exits import CommandFailed
-from tests.workflows.stage import Stage, document
+from tests.workflows.stage import Plan, Stage, document
 from tests.workflows.world import Held
 from workflows import surface
 
@@ -79,7 +81,7 @@ async def test_a_decision_has_the_same_effect_by_signal_and_by_update(stage: Sta
     assert plan.facts(1).state is TaskState.MERGED
 
 
-@pytest.mark.parametrize("kind", ["approve", "answer", "resume", "pause", "retry", "cancel", "archive"])
+@pytest.mark.parametrize("kind", ["approve", "answer", "resume", "pause", "retry", "cancel", "archive", "withdraw"])
 async def test_every_decision_that_cannot_be_carried_out_leaves_a_record(stage: Stage, kind: str) -> None:
     plan = stage.plan()
     await plan.publish()
@@ -172,3 +174,94 @@ async def test_a_workflow_that_ended_is_begun_anew_and_finds_nothing_to_do(stage
     )
     assert await again.result() == "completed"
     assert len(plan.receipts()) == receipts
+
+
+def revised(plan: Plan, *boxes: str, **front: Any) -> Publish:
+    """Another text of a plan on the stage, published as a revision of it."""
+    return replace(plan.publication(document(plan.slug, *boxes, **front)), revise=True)
+
+
+async def confirm_revision(plan: Plan, reply: Reply) -> Reply:
+    assert reply.revised is not None
+    decision = Decision(
+        DecisionKind.CONFIRM, plan.id, names=reply.revised.digest, by=plan.owner, revision=reply.revised.number
+    )
+    return await plan.stage.temporal.decide(decision, plan.owner)
+
+
+async def test_a_plan_under_way_takes_a_revision_in(stage: Stage) -> None:
+    """One box is paused and changed, one has yet to begin and is changed, one is struck out, and one is new."""
+    plan = stage.plan("First", "Second {after=1}", "Third {after=2}")
+    plan.tell("author", Held())
+    await plan.begin()
+    await plan.until_started()
+    new = ("First {timeout=5m}", "The second {after=1}", "~~Third~~", "Fourth {after=2}")
+    refused = await stage.temporal.publish(plan.id, revised(plan, *new))
+    assert refused.outcome is Outcome.REFUSED
+    assert refused.revised is not None
+    assert ["task 1 is working" in fault.message for fault in refused.revised.faults] == [True]
+    await plan.decide("pause", 1)
+    asked = await plan.until(TaskState.PAUSED)
+    published = await stage.temporal.publish(plan.id, revised(plan, *new))
+    assert published.outcome is Outcome.DONE
+    seen = await stage.temporal.view(plan.id)
+    while seen is None or seen.proposed is None:
+        await asyncio.sleep(0.05)
+        seen = await stage.temporal.view(plan.id)
+    assert seen.proposed.digest == published.revised.digest
+    description = await plan.handle.describe()
+    assert description.typed_search_attributes.get(surface.NEEDS_PERSON) is True
+
+    confirmed = await confirm_revision(plan, published)
+    assert (confirmed.outcome, confirmed.revised.touched) == (Outcome.DONE, (1, 3))
+    assert (await confirm_revision(plan, published)).outcome is Outcome.ALREADY
+    assert plan.facts(3).state is TaskState.CANCELLED
+    stale = await plan.decide("resume", 1, asked.question.id)
+    assert stale.outcome is Outcome.REFUSED
+    await plan.decide("resume", 1, plan.facts().question.id)
+    await plan.until_over()
+
+    assert [plan.facts(n).state for n in (1, 2, 3, 4)] == ["merged", "merged", "cancelled", "merged"]
+    assert plan.facts(2).title == "The second"
+    assert plan.started()["author-2"] == 1
+    assert plan.started(3) == {}
+
+
+async def test_a_task_in_review_that_is_struck_out_has_its_pull_request_closed(stage: Stage) -> None:
+    plan = await stage.plan("First", "Second", merge="by-hand").begin()
+    await plan.until(TaskState.IN_REVIEW)
+    await plan.decide("pause", 1)
+    await plan.until(TaskState.PAUSED)
+    published = await stage.temporal.publish(plan.id, revised(plan, "~~First~~", "Second", merge="by-hand"))
+    await confirm_revision(plan, published)
+    await stage.until(lambda: not stage.forge.pull_of(plan.task()).open)
+    assert plan.facts().reason == "struck out by revision 2"
+    await plan.decide("cancel")
+    await plan.until_over()
+
+
+async def test_a_revision_is_withdrawn_by_signal_and_by_update(stage: Stage) -> None:
+    plan = stage.plan("First")
+    held = Held()
+    plan.tell("author", held)
+    await plan.begin()
+    await plan.until_started()
+    for number, withdraw in ((2, plan.signal), (3, plan.decide)):
+        published = await stage.temporal.publish(plan.id, revised(plan, "First", "Second"))
+        assert published.revised.number == number
+        await withdraw("withdraw")
+        await stage.until(lambda: plan.view().proposed is None)
+    held.release()
+    await plan.until_over()
+    assert len(plan.view().tasks) == 1
+
+
+async def test_a_plan_that_has_ended_begins_again_with_what_a_revision_adds(stage: Stage) -> None:
+    plan = await stage.plan("First").begin()
+    await plan.until_over()
+    await stage.until_quiet(plan)
+    published = await stage.temporal.publish(plan.id, revised(plan, "First", "Second"))
+    assert (await confirm_revision(plan, published)).state == "in_progress"
+    await plan.until_over()
+    assert plan.facts(2).state is TaskState.MERGED
+    assert plan.started() == {"author-1": 1, "check-1": 1}

@@ -96,7 +96,7 @@ class ScriptedForge:
         return False
 
     async def open_pull_request(
-        self, name: str, *, branch: str, base: str, title: str, body: str, draft: bool = False
+        self, name: str, *, branch: str, base: str, title: str, body: str, draft: bool = False, renew: bool = False
     ) -> Opened:
         task = str(task_of_branch(branch))
         told = self.script.next(task, "open")
