@@ -20,10 +20,10 @@ from domain.places import misplaced, same_text
 from domain.plan import PlanSpec, TaskSpec
 from domain.task import SUCCEEDED, TaskFacts, TaskState
 
-PROVING = ("checks", "confine", "network")
+PROVING = ("checks", "reviewers", "confine", "network")
 """Keys of the front matter that say how a commit is proven."""
 
-ALLOWING = ("paths", "refuse_tools", "refuse_commands", "refuse_paths")
+ALLOWING = ("paths", "refuse_tools", "refuse_commands", "refuse_paths", "metering")
 """Keys that say what work may be and may come by."""
 
 JUDGING = (*PROVING, *ALLOWING, "merge")

@@ -72,14 +72,14 @@ def test_a_task_is_told_what_its_predecessors_delivered(store: Store) -> None:
     see(store, second, run, EvidenceKind.CHANGES, b"src/a.py\nsrc/b.py\n", "b" * 40)
     see(store, second, run, EvidenceKind.CHECK, b"2 passed", "b" * 40)
     see(store, second, run, EvidenceKind.CHECK, b"1 failed", "a" * 40)
-    make(store, "task", second, "merged", proof="proven", pull_url="https://forge/2", head_sha="b" * 40)
+    make(store, "task", second, "merged", proof="unproven", pull_url="https://forge/2", head_sha="b" * 40)
 
     with store.read() as connection:
         measured, loaded = briefing.delivered_to(connection, task_id(PLAN, 3))
         assert briefing.delivered_to(connection, second) == ()
 
     assert (measured.ordinal, measured.title, measured.state, measured.summary) == (1, "Measure it", "done", "")
-    assert (loaded.ordinal, loaded.title, loaded.state, loaded.proof) == (2, "Load it lazily", "merged", "proven")
+    assert (loaded.ordinal, loaded.title, loaded.state, loaded.proof) == (2, "Load it lazily", "merged", "unproven")
     assert (loaded.pull_url, loaded.head_sha) == ("https://forge/2", "b" * 40)
     assert loaded.summary == "It loads at its first use."
     # Of the commit that it came to, and of no earlier one.
