@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from domain.decision import TAKEN_AT
 from domain.metering import Metering
 from domain.plan import PlanState
 from domain.task import QuestionKind, TaskState
@@ -50,8 +51,8 @@ def _choices(view: PlanView, task: TaskView) -> tuple[str, ...]:
     if task.state == TaskState.IN_REVIEW and not task.question_id:
         return (f"watchbill approve {name}",)
     approve: tuple[str, ...]
-    # Only what is outside the plan's scope can be approved as it is; elsewhere `approve` would be another `resume`.
-    approve = (f"watchbill approve {name}",) if task.question_kind == QuestionKind.OUT_OF_SCOPE else ()
+    # Only some work can be approved as it is; elsewhere `approve` would be another `resume`.
+    approve = (f"watchbill approve {name}",) if task.question_kind in TAKEN_AT else ()
     # Who is unmetered has no budget that could be raised: what is spent is its provider's.
     if task.question_kind == QuestionKind.OUT_OF_BUDGET and view.metering != Metering.UNMETERED:
         approve = (f'watchbill approve {name} --budget "what it may cost in USD"', f"watchbill costs {view.slug}")

@@ -159,3 +159,18 @@ def test_what_kills_a_confined_agent_leaves_nothing_of_it_and_its_session_is_gon
     assert (first.state, second.outcome) == ("crashed", "done")
     assert first.session == second.session
     assert {run.confinement for run in told} == {"confined"}
+
+
+@pytest.mark.agents
+def test_a_confined_reviewer_reads_the_commit_and_cannot_write_beside_it(confined: Rig, cli: str) -> None:
+    slug = f"judged-{cli}"
+    model = {"claude": "claude-sonnet-4-6", "codex": "gpt-5.5", "opencode": "gpt-5.5"}[cli]
+    # What a hook does not see fails for want of a place to write to.
+    meddle = "python3 -c \"open('meddled.txt', 'w').write('x')\" 2>&1 | grep -q -i 'read-only'"
+    judge = f"if {meddle}; then echo approve; else echo reject it could be written to; fi"
+    box = Box("Write it down", f"echo done > {slug}.txt", review=judge)
+    confined.submit(slug, box, reviewers=f"['{cli}:{model}']", **PROVEN)
+    assert [(task.state, task.proof) for task in confined.until_completed(slug).tasks] == [("merged", "proven")]
+    assert kinds(confined, slug) == {("author", "confined"), ("check", "confined"), ("reviewer", "confined")}
+    said = "SELECT r.state, r.summary FROM reviews r JOIN plans p ON p.id = r.plan_id WHERE p.slug = :slug"
+    assert [tuple(row) for row in confined.rows(said, slug=slug)] == [("approved", "It does what was asked for.")]
