@@ -15,7 +15,7 @@ from starter.exits import Exit
 from starter.looking import no_such_plan
 from starter.names import plan_named
 from starter.output import one_line, say, say_json
-from store.costs import ModelCosts, Money, PlanCosts, RunCosts, plan_costs
+from store.costs import ModelCosts, Money, PlanCosts, RoleCosts, RunCosts, plan_costs
 
 
 def costs(name: str, *, json: bool) -> Exit:
@@ -34,8 +34,12 @@ def costs(name: str, *, json: bool) -> Exit:
 
 
 def lines(found: PlanCosts) -> Iterator[str]:
-    """The costs from the plan down to each run's models, and the day over all plans."""
+    """The costs from the plan down to each run's models, by role and by model, and the day over all plans."""
     yield f"{found.plan}: {in_words(found.money)}"
+    for role in found.roles:
+        yield f"  role {role.role}: {_calls(role)}"
+    for model in found.models:
+        yield f"  model {model.model}: {_calls(model)}"
     for task in found.tasks:
         yield one_line(f"  {task.ordinal}. {task.title}: {in_words(task.money)}", 200)
         for run in task.runs:
@@ -52,14 +56,15 @@ def in_words(money: Money) -> str:
 def _run_lines(run: RunCosts, task: str) -> Iterator[str]:
     yield f"     {run.run.removeprefix(f'{task}-')}: {in_words(run.money)}"
     for model in run.models:
-        yield f"       {_model_line(model)}"
+        yield f"       {model.model}: {_calls(model)}"
 
 
-def _model_line(model: ModelCosts) -> str:
-    tokens = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in model.tokens.items() if count)
-    unmeasured = f", {model.unmeasured} without usage" if model.unmeasured else ""
-    calls = counted(model.calls, "call")
-    return f"{model.model}: {calls}{unmeasured}, {format_usd(model.spent)}; tokens: {tokens or 'none'}"
+def _calls(part: ModelCosts | RoleCosts) -> str:
+    tokens = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in part.tokens.items() if count)
+    unmeasured = f", {part.unmeasured} without usage" if part.unmeasured else ""
+    held = f", {format_usd(part.held)} held" if part.held else ""
+    calls = counted(part.calls, "call")
+    return f"{calls}{unmeasured}, {format_usd(part.spent)}{held}; tokens: {tokens or 'none'}"
 
 
 _AMOUNTS = ("held", "spent", "cap", "left")

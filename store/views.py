@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
@@ -10,15 +11,14 @@ from sqlalchemy import Connection, func, select
 
 from domain.confinement import of_runs
 from domain.document import inspect
-from domain.errors import NotFound
 from domain.lifecycle import Move, Receipt
-from domain.plan import PlanEvent, PlanState, TaskSpec
+from domain.plan import PLAN, PlanEvent, PlanState, TaskSpec
 from domain.run import Role
 from domain.view import Happening, PlanView, TaskView, needs_person
 from store.costs import spent_on
 from store.moves import lock_chain, move
-from store.plans import PlanRow, list_plans, load_plan, load_revision
-from store.receipts import head_of, receipts_of
+from store.plans import PlanRow, list_plans, load_plan, load_plans, texts_of
+from store.receipts import heads_of, receipts_of
 from store.tables import plans, questions, receipts, runs, slots, tasks
 
 STORY = 60
@@ -51,18 +51,26 @@ class PlanInList:
 
 def plans_in_list(connection: Connection, owner: str) -> list[PlanInList]:
     """Every plan of an owner, the newest first."""
-    theirs = list_plans(connection, owner)
     query = select(receipts.c.chain, receipts.c.at).where(
         receipts.c.seq == 1, receipts.c.chain.in_(select(plans.c.id).where(plans.c.owner == owner))
     )
     published = {row.chain: row.at for row in connection.execute(query)}
-    found = [
-        PlanInList(
-            plan.id, plan.state, needs_person(plan, _confirmed(connection, plan.id).values()), published[plan.id]
-        )
-        for plan in theirs
-    ]
+    theirs = list_plans(connection, owner)
+    waits = _waiting(connection, theirs)
+    found = [PlanInList(plan.id, plan.state, plan.id in waits, published[plan.id]) for plan in theirs]
     return sorted(found, key=lambda each: each.published, reverse=True)
+
+
+def _waiting(connection: Connection, theirs: Iterable[PlanRow]) -> set[str]:
+    """The ids of those plans that wait for a person. Of what has ended nothing does."""
+    open_plans = {plan.id: plan for plan in theirs if plan.state not in PLAN.ended}
+    boxes = _confirmed(connection, list(open_plans))
+    return {id for id, plan in open_plans.items() if needs_person(plan, boxes.get(id, {}).values())}
+
+
+def waiting_plans(connection: Connection, owner: str) -> set[str]:
+    """The ids of an owner's plans that wait for a person."""
+    return _waiting(connection, list_plans(connection, owner))
 
 
 def plan_view(connection: Connection, plan_id: str, seen: int = 0) -> PlanView | None:
@@ -70,32 +78,56 @@ def plan_view(connection: Connection, plan_id: str, seen: int = 0) -> PlanView |
 
     Of its story only what follows the receipt `seen`: whoever looks often need not be told it again.
     """
-    try:
-        plan = load_plan(connection, plan_id)
-    except NotFound:
+    view = plan_views(connection, [plan_id]).get(plan_id)
+    if view is None:
         return None
-    seq, head = head_of(connection, plan_id)
-    latest = receipts_of(connection, plan_id, after=max(seen, seq - STORY), limit=STORY)
-    return PlanView(
-        plan_id=plan.id,
-        slug=plan.slug,
-        owner=plan.owner,
-        title=plan.title,
-        state=plan.state,
-        repository=plan.repository,
-        base=plan.base,
-        merge=plan.merge,
-        paused=plan.paused,
-        revision=plan.revision,
-        digest=plan.digest,
-        seq=seq,
-        head=head,
-        tasks=_tasks(connection, plan),
+    latest = receipts_of(connection, plan_id, after=max(seen, view.seq - STORY), limit=STORY)
+    return replace(
+        view,
         story=tuple(line for receipt in latest if (line := tell(receipt)) is not None),
-        story_starts_at=max(0, seq - STORY) + 1,
-        confinement=confinement_of(connection, plan_id=plan_id),
-        spent_nano_usd=spent_on(connection, plan_id),
+        story_starts_at=max(0, view.seq - STORY) + 1,
     )
+
+
+def plan_views(connection: Connection, plan_ids: Collection[str]) -> dict[str, PlanView]:
+    """These plans by their ids, without their stories, in as many statements as one takes.
+
+    Those that were never published are left out.
+    """
+    boxes = _confirmed(connection, plan_ids)
+    texts = texts_of(connection, plan_ids)
+    heads = heads_of(connection, plan_ids)
+    kinds = _confinements(connection, plan_ids)
+    money = spent_on(connection, plan_ids)
+    return {
+        plan.id: PlanView(
+            plan_id=plan.id,
+            slug=plan.slug,
+            owner=plan.owner,
+            title=plan.title,
+            state=plan.state,
+            repository=plan.repository,
+            base=plan.base,
+            merge=plan.merge,
+            paused=plan.paused,
+            revision=plan.revision,
+            digest=plan.digest,
+            seq=heads[plan.id].seq,
+            head=heads[plan.id].hash,
+            tasks=_tasks(plan, texts.get(plan.id, ""), boxes.get(plan.id, {})),
+            confinement=of_runs(kinds.get(plan.id, ())),
+            spent_nano_usd=money.get(plan.id, 0),
+        )
+        for plan in load_plans(connection, plan_ids)
+    }
+
+
+def _confinements(connection: Connection, plan_ids: Collection[str]) -> dict[str, list[str]]:
+    query = select(runs.c.plan_id, runs.c.confinement).where(runs.c.plan_id.in_(plan_ids)).distinct()
+    found: dict[str, list[str]] = {}
+    for plan, kind in connection.execute(query):
+        found.setdefault(plan, []).append(kind)
+    return found
 
 
 def confinement_of(connection: Connection, *, plan_id: str, task_id: str = "") -> str:
@@ -121,9 +153,8 @@ def tell(receipt: Receipt) -> Happening | None:
     return Happening(receipt.seq, receipt.at.isoformat(timespec="seconds"), text)
 
 
-def _tasks(connection: Connection, plan: PlanRow) -> tuple[TaskView, ...]:
-    begun = _confirmed(connection, plan.id)
-    boxes = _boxes(load_revision(connection, plan.id, plan.revision).text, plan.slug)
+def _tasks(plan: PlanRow, text: str, begun: Mapping[int, TaskView]) -> tuple[TaskView, ...]:
+    boxes = _boxes(text, plan.slug)
     seen = {box.ordinal for box in boxes}
     return tuple(
         begun.get(box.ordinal)
@@ -139,10 +170,11 @@ def _boxes(text: str, slug: str) -> tuple[TaskSpec, ...]:
     return boxes
 
 
-def _confirmed(connection: Connection, plan_id: str) -> dict[int, TaskView]:
+def _confirmed(connection: Connection, plan_ids: Collection[str]) -> dict[str, dict[int, TaskView]]:
+    """The boxes of these plans that became tasks, by plan and ordinal."""
     authors = (
         select(runs.c.task_id, func.count().label("count"))
-        .where(runs.c.plan_id == plan_id, runs.c.role == Role.AUTHOR)
+        .where(runs.c.plan_id.in_(plan_ids), runs.c.role == Role.AUTHOR)
         .group_by(runs.c.task_id)
         .subquery()
     )
@@ -159,10 +191,11 @@ def _confirmed(connection: Connection, plan_id: str) -> dict[int, TaskView]:
             .outerjoin(questions, (questions.c.id == tasks.c.question_id) & (questions.c.state == "open"))
             .outerjoin(slots, slots.c.task_id == tasks.c.id)
         )
-        .where(tasks.c.plan_id == plan_id)
+        .where(tasks.c.plan_id.in_(plan_ids))
     )
-    return {
-        row.ordinal: TaskView(
+    found: dict[str, dict[int, TaskView]] = {}
+    for row in connection.execute(query):
+        found.setdefault(row.plan_id, {})[row.ordinal] = TaskView(
             ordinal=row.ordinal,
             title=row.title,
             state=row.state,
@@ -178,5 +211,4 @@ def _confirmed(connection: Connection, plan_id: str) -> dict[int, TaskView]:
             has_slot=row.has_slot,
             after=tuple(row.after),
         )
-        for row in connection.execute(query)
-    }
+    return found

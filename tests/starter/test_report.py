@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 
-from domain.lifecycle import GENESIS, Receipt
-from domain.run import Role
-from domain.task import TaskFacts, TaskState
+import pytest
+
+from domain.projection import Check
+from domain.spending import Share, Spending
 from domain.view import PlanView, TaskView
-from starter.report import Check, Seen, build, to_markdown
+from starter.output import _json
+from starter.reporting.building import Known, Told, build, morning
+from starter.reporting.markdown import morning_to_markdown, to_markdown
+from store.reports import Attempt, Happened, Seen, Work
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
+LATER = AT + timedelta(hours=9)
 PLAN = "faster-1a2b3c4d"
 PROVEN, OTHER = "a" * 40, "b" * 40
 
@@ -22,39 +28,52 @@ VIEW = PlanView(
         TaskView(1, "One", "merged", f"{PLAN}-1", proof="unproven", pull_url="http://forge/1"),
         TaskView(2, "Two", "paused", f"{PLAN}-2", question_id="q", question="Which name?"),
         TaskView(3, "Three", "done"),
+        TaskView(4, "Four", "failed", f"{PLAN}-4", reason="It would not do."),
+        TaskView(5, "Five", "pending", f"{PLAN}-5"),
     ),
 )  # fmt: skip
-FACTS = TaskFacts(
-    f"{PLAN}-1", PLAN, "ada", 1, "One", "", TaskState.MERGED, 9, 1, 1, "acme/shop", "main", "by-hand", "shell", 60,
-    proven_sha=PROVEN, head_sha=OTHER, merged_sha=OTHER,
-)  # fmt: skip
+WORK = Work(f"{PLAN}-1", PLAN, "", "shell", "", None, OTHER, PROVEN, OTHER, 1)
 SEEN = [
-    Seen(f"{PLAN}-1", "check", Check("make test", PROVEN, 0)),
-    Seen(f"{PLAN}-1", "check", Check("make test", OTHER, 2)),
-    Seen(f"{PLAN}-1", "agent_crash", Check("", "", None)),
+    Seen(PLAN, f"{PLAN}-1", "check", "make test", PROVEN, 0),
+    Seen(PLAN, f"{PLAN}-1", "check", "make test", OTHER, 2),
+    Seen(PLAN, f"{PLAN}-1", "agent_crash", "", "", None),
+]
+ATTEMPTS = [
+    Attempt("r1", PLAN, f"{PLAN}-1", "author", 1, "finished", "done", "claude", "a-model"),
+    Attempt("r2", PLAN, f"{PLAN}-1", "check", 1, "running", "", "shell", ""),
 ]
 
 
-def receipt(seconds: float, kind: str, subject: str, event: str, before: str | None, after: str, **facts) -> Receipt:
-    return Receipt(
-        PLAN, 1, kind, subject, before, after, event, "", f"{event} by ada", AT + timedelta(seconds=seconds), facts,
-        GENESIS, "",
-    )  # fmt: skip
+def happened(seconds: float, kind: str, subject: str, event: str, before: str | None, after: str) -> Happened:
+    return Happened(PLAN, kind, subject, event, before, after, AT + timedelta(seconds=seconds), f"{event} by ada")
 
 
-RECEIPTS = [
-    receipt(0, "plan", PLAN, "publish", None, "awaiting_confirmation"),
-    receipt(5, "plan", PLAN, "confirm", "awaiting_confirmation", "confirmed"),
-    receipt(6, "task", f"{PLAN}-1", "begin", "pending", "working"),
-    receipt(7, "run", "r1", "start", None, "starting", task_id=f"{PLAN}-1", role=Role.AUTHOR),
-    receipt(8, "run", "r2", "start", None, "starting", task_id=f"{PLAN}-1", role=Role.CHECK),
-    replace(receipt(9, "plan", PLAN, "confirm", "confirmed", "confirmed"), refused="no"),
-    receipt(16.5, "task", f"{PLAN}-1", "merged", "in_review", "merged"),
+STORY = [
+    happened(0, "plan", PLAN, "publish", None, "awaiting_confirmation"),
+    happened(5, "plan", PLAN, "confirm", "awaiting_confirmation", "confirmed"),
+    happened(6, "task", f"{PLAN}-1", "begin", "pending", "working"),
+    happened(6, "task", f"{PLAN}-4", "fail", "pending", "failed"),
+    happened(7, "run", "r1", "start", None, "starting"),
+    happened(9.25, "run", "r1", "finish", "running", "finished"),
+    happened(12, "run", "r1", "collect", "finished", "finished"),
+    happened(13, "run", "r2", "start", None, "starting"),
+    happened(16.5, "task", f"{PLAN}-1", "merged", "in_review", "merged"),
 ]
 
 
-def report():
-    return build(VIEW, "Why we do this.", [FACTS], SEEN, RECEIPTS)
+def share(task: int, run: str, role: str, model: str, spent: int, held: int = 0, calls: int = 1) -> Share:
+    spending = Spending(held, spent, calls, 0, {"input": 10, "output": 3})
+    return Share(PLAN, f"{PLAN}-{task}", run, role, model, spending)
+
+
+SHARES = [share(1, "r1", "author", "a-model", 2_000_000_000), share(2, "r3", "check", "b-model", 500_000_000, 7, 2)]
+KNOWN = Known(
+    VIEW, "Why we do this.", Told.of(STORY), {WORK.task_id: WORK}, ATTEMPTS, SEEN, SHARES, budget_nano_usd=12 * 10**9
+)
+
+
+def report(since: datetime | None = None):
+    return build(KNOWN, LATER, since)
 
 
 def test_a_task_is_told_with_its_times_its_runs_and_its_crashes():
@@ -62,23 +81,80 @@ def test_a_task_is_told_with_its_times_its_runs_and_its_crashes():
     assert (task.seconds, task.runs, task.check_runs, task.crashes) == (10.5, 1, 1, 1)
 
 
+def test_a_run_is_told_until_its_end_and_what_is_collected_later_does_not_prolong_it():
+    ended, at_work = report().tasks[0].attempts
+    assert (ended.seconds, ended.spent_nano_usd) == (2.25, 2_000_000_000)
+    assert (at_work.began_at, at_work.ended_at, at_work.seconds) == ("2026-01-01T00:00:13.000+00:00", "", None)
+
+
 def test_the_checks_are_those_of_the_commit_that_was_proven():
     assert report().tasks[0].checks == (Check("make test", PROVEN, 0),)
 
 
-def test_what_persons_said_is_told_and_what_was_refused_is_not():
+def test_what_persons_said_is_told():
     assert [word.text for word in report().words] == ["publish by ada", "confirm by ada"]
 
 
 def test_an_unproven_merge_stands_out():
-    assert "- 1. One: **merged**, **unproven** in 10.5 s" in to_markdown(report())
+    told = to_markdown(report())
+    assert "### Merged without proof\n\n- 1. One: **merged**, **unproven** in 10.5 s" in told
+    assert "### Landed" not in told
     assert report().counts["unproven"] == 1
 
 
-def test_what_waits_for_a_person_says_why():
+def test_what_failed_is_told_apart_and_why():
+    assert "### Ended without a merge\n\n- 4. Four: **failed**\n    - It would not do.\n" in to_markdown(report())
+
+
+def test_what_waits_for_a_person_says_why_and_what_answers_it():
     markdown = to_markdown(report())
-    assert "## What waits for a person\n\n- 2. Two: Which name?" in markdown
+    assert "## What waits for a person\n\n- 2. Two: Which name?\n    - `watchbill resume faster#2`\n" in markdown
+    assert '    - `watchbill answer faster#2 "what the next run should know"`\n' in markdown
     assert f"the chain's head is `{'c' * 64}`" in markdown
+
+
+def test_what_it_cost_is_told_by_task_role_and_model():
+    told = to_markdown(report())
+    assert "2.50 USD spent, 0.000000007 USD held, 3 calls of models; the plan's budget is 12.00 USD.\n" in told
+    assert "| 1. One | 1 | 10 | 0 | 0 | 3 | 2.00 USD | 0.00 USD |\n" in told
+    assert "| check | 2 | 10 | 0 | 0 | 3 | 0.50 USD | 0.000000007 USD |\n" in told
+    assert "| a-model | 1 | 10 | 0 | 0 | 3 | 2.00 USD | 0.00 USD |\n" in told
+
+
+def test_the_parts_are_the_whole_and_nothing_is_told_where_no_model_was_called():
+    costs = report().costs
+    for parts in (costs.tasks, costs.roles, costs.models, costs.cells):
+        assert sum((part.spending for part in parts), Spending()) == costs.whole
+    assert "## What it cost" not in to_markdown(build(replace(KNOWN, shares=()), LATER))
+
+
+def test_of_a_time_only_what_moved_in_it_and_what_waits_is_told():
+    told = report(AT + timedelta(seconds=10))
+    assert [(task.ordinal, task.moved) for task in told.tasks] == [(1, True), (2, False)]
+    assert told.still == {"done": 1, "failed": 1, "pending": 1}
+    markdown = to_markdown(told)
+    assert "- 4. Four" not in markdown
+    assert (
+        "Of the other boxes nothing moved since 2026-01-01T00:00:10+00:00: 1 done, 1 failed, 1 pending.\n" in markdown
+    )
+    assert report().still is None
+
+
+def test_a_morning_begins_with_what_waits_and_what_all_of_it_cost():
+    plans = [
+        report(AT),
+        build(replace(KNOWN, view=replace(VIEW, plan_id="b-00000000", slug="b", title="B")), LATER, AT),
+    ]
+    told = morning("ada", plans, [*SHARES, replace(SHARES[0], plan="b-00000000")], LATER, AT)
+    assert [(part.name, part.spending.spent_nano_usd) for part in told.costs.tasks] == [
+        ("faster", 2_500_000_000),
+        ("b", 2_000_000_000),
+    ]
+    markdown = morning_to_markdown(told)
+    assert markdown.startswith("# Since 2026-01-01T00:00:00+00:00\n\n2 plans. Merged without proof: 2, ")
+    assert "## What waits for a person\n\n- faster#2. Two: Which name?\n    - `watchbill resume faster#2`" in markdown
+    assert markdown.index("## What it cost") < markdown.index("## Faster\n") < markdown.index("## B\n")
+    assert "### What became of it\n\n#### Merged without proof" in markdown
 
 
 def test_one_of_a_kind_is_told_in_the_singular():
@@ -88,7 +164,7 @@ def test_one_of_a_kind_is_told_in_the_singular():
 
 def test_what_the_agent_says_is_told_as_its_own_word_and_means_nothing():
     said = {f"{PLAN}-1": "# Done\n\n```\nfixes #3 for @ada"}
-    told = build(VIEW, "Why we do this.", [FACTS], SEEN, RECEIPTS, said=said)
+    told = build(replace(KNOWN, said=said), LATER)
     assert told.tasks[0].said == said[f"{PLAN}-1"]
     markdown = to_markdown(told)
     assert "    - What the agent says of its work. In its own words, which nobody has checked:\n" in markdown
@@ -98,4 +174,13 @@ def test_what_the_agent_says_is_told_as_its_own_word_and_means_nothing():
 
 
 def test_a_report_is_plain_data():
-    assert asdict(report())["tasks"][1]["waits_for"] == "Which name?"
+    told = json.loads(_json(report()))
+    assert told["tasks"][1]["waits_for"] == "Which name?"
+    assert told["costs"]["whole"]["spent_nano_usd"] == 2_500_000_000
+    assert told["waiting"][0]["commands"][0] == "watchbill resume faster#2"
+    assert asdict(report())["tasks"][0]["checks"] == ({"command": "make test", "commit_sha": PROVEN, "exit_code": 0},)
+
+
+@pytest.mark.parametrize(("paused", "told"), [(True, "**in_progress, paused**: "), (False, "**in_progress**: ")])
+def test_a_plan_that_is_paused_says_so(paused, told):
+    assert told in to_markdown(build(replace(KNOWN, view=replace(VIEW, paused=paused)), LATER))

@@ -1,0 +1,67 @@
+"""What calls of models came to, and whose they were: sums that add up to the ledger, however they are grouped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What some calls came to, in nano-dollars, and their tokens by kind.
+
+    `spent` is what they cost, `held` what those under way may come to. `calls` are those that are over and count;
+    `unmeasured` of them told no usage, and count as all that was held.
+    """
+
+    held_nano_usd: int = 0
+    spent_nano_usd: int = 0
+    calls: int = 0
+    unmeasured: int = 0
+    tokens: Mapping[str, int] = field(default_factory=dict)
+
+    def __add__(self, other: Spending) -> Spending:
+        kinds = dict.fromkeys((*self.tokens, *other.tokens))
+        return Spending(
+            self.held_nano_usd + other.held_nano_usd,
+            self.spent_nano_usd + other.spent_nano_usd,
+            self.calls + other.calls,
+            self.unmeasured + other.unmeasured,
+            {kind: self.tokens.get(kind, 0) + other.tokens.get(kind, 0) for kind in kinds},
+        )
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no call is in it, none that is under way either."""
+        return not (self.calls or self.held_nano_usd or self.spent_nano_usd)
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one run's calls of one model came to. No call is in two shares."""
+
+    plan: str
+    task: str
+    run: str
+    role: str
+    model: str
+    spending: Spending
+
+
+def total(shares: Iterable[Share]) -> Spending:
+    return sum((share.spending for share in shares), Spending())
+
+
+def grouped(shares: Iterable[Share], key: Callable[[Share], str]) -> dict[str, Spending]:
+    """The shares' sums by what `key` says of each, in the order in which it first says so."""
+    found: dict[str, Spending] = {}
+    for share in shares:
+        name = key(share)
+        found[name] = found.get(name, Spending()) + share.spending
+    return found
+
+
+def dearest_first(parts: Mapping[str, Spending]) -> dict[str, Spending]:
+    """What cost most comes first; of what cost the same, the name decides."""
+    order = sorted(parts, key=lambda name: (-parts[name].spent_nano_usd - parts[name].held_nano_usd, name))
+    return {name: parts[name] for name in order}

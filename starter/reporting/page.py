@@ -1,0 +1,154 @@
+"""A report as one HTML file that needs nothing else: no script, no font, no picture from anywhere.
+
+Whatever people, agents and forges said goes through the template, which escapes it; what is Markdown is rendered
+without HTML and without pictures. The page itself says that nothing may be loaded, should any of this ever fail.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Iterable
+from datetime import datetime
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from jinja2 import Environment, StrictUndefined
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from domain.budget import format_usd
+from domain.confinement import sentence
+from domain.wording import counted
+from starter.output import clean
+from starter.reporting import charts
+from starter.reporting.facts import MorningReport, Report, TaskReport
+from starter.reporting.markdown import LANDED, LOST, WITHOUT_PROOF, calls, money, sorts_of, tokens
+
+_HERE = Path(__file__).parent
+_COLUMNS = ("calls", "input", "from cache", "into cache", "output", "spent", "held")
+_ADDRESS = re.compile(r"https?://[^\s<>\"'\\]+")
+
+
+def plan_page(report: Report, zone: ZoneInfo) -> str:
+    """The page of one plan; its times are told in `zone`."""
+    below = f"What moved since {_clock(report.since, zone)}" if report.since else "From its first text to this moment"
+    return _page(zone, report.title, below, [report], report.costs.whole.spent_nano_usd, report.made_at, report=report)
+
+
+def morning_page(morning: MorningReport, zone: ZoneInfo) -> str:
+    """The page of all plans that moved; its times are told in `zone`."""
+    title = f"Since {_clock(morning.since, zone)}"
+    below = f"{counted(len(morning.plans), 'plan')} of {morning.owner} that moved or wait for a person"
+    spent = morning.costs.whole.spent_nano_usd
+    return _page(zone, title, below, morning.plans, spent, morning.made_at, morning=morning)
+
+
+def _page(
+    zone: ZoneInfo,
+    title: str,
+    below: str,
+    plans: Iterable[Report],
+    spent: int,
+    made_at: str,
+    report: Report | None = None,
+    morning: MorningReport | None = None,
+) -> str:
+    style = (_HERE / "page.css").read_text(encoding="utf-8")
+    environment = _environment()
+    environment.filters["clock"] = lambda at: _clock(at, zone)
+    environment.filters["timeline"] = lambda told: charts.timeline(
+        told.tasks, zone, datetime.fromisoformat(told.made_at), _time(told.since)
+    )
+    template = environment.from_string((_HERE / "page.html.jinja").read_text(encoding="utf-8"))
+    page = template.render(
+        title=title,
+        below=below,
+        sums=_sums(list(plans), spent),
+        style=Markup(style),  # noqa: S704 - a file of ours
+        style_digest=b64encode(sha256(style.encode()).digest()).decode(),
+        columns=_COLUMNS,
+        made_at=made_at,
+        zone=zone.key,
+        report=report,
+        morning=morning,
+    )
+    return page if page.endswith("\n") else f"{page}\n"
+
+
+def _sums(plans: list[Report], spent: int) -> list[tuple[str, str, str]]:
+    """What a reader wants to know first: a name, a number, and what it is to look like."""
+    found: Counter[str] = Counter()
+    for plan in plans:
+        found.update({name: len(those) for name, those in sorts_of(_moved(plan)).items()})
+    waits = sum(len(plan.waiting) for plan in plans)
+    return [
+        ("landed, with proof", str(found[LANDED]), "merged"),
+        ("merged without proof", str(found[WITHOUT_PROOF]), "unproven" if found[WITHOUT_PROOF] else ""),
+        ("ended without a merge", str(found[LOST]), "failed" if found[LOST] else ""),
+        ("wait for a person", str(waits), "paused" if waits else ""),
+        ("spent", format_usd(spent), ""),
+    ]
+
+
+def _moved(plan: Report) -> list[TaskReport]:
+    return [task for task in plan.tasks if task.moved]
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    environment.filters.update(
+        usd=format_usd,
+        took=_took,
+        tokens=tokens,
+        money=money,
+        calls=calls,
+        sorts=sorts_of,
+        counted=counted,
+        sentence=sentence,
+        prose=_prose,
+        cost_chart=charts.cost_chart,
+        is_address=lambda url: _ADDRESS.fullmatch(url) is not None,
+        short=lambda url: re.sub(r"^https?://", "", url),
+    )
+    return environment
+
+
+def _shown(value: Any) -> Any:
+    """A value as it may be shown: what reorders or hides what is seen is no part of a text."""
+    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _prose(markdown: str) -> Markup:
+    """A plan's own words, typeset. js-default escapes HTML and refuses links that could run script."""
+    typeset = MarkdownIt("js-default").disable("image").render(clean(markdown))
+    return Markup(typeset)  # noqa: S704 - see above
+
+
+def _took(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    if seconds < 90:
+        return f"{seconds:.1f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def _clock(at: str, zone: ZoneInfo) -> str:
+    moment = _time(at)
+    return f"{moment.astimezone(zone):%Y-%m-%d %H:%M:%S}" if moment else ""
+
+
+def _time(at: str) -> datetime | None:
+    return datetime.fromisoformat(at) if at else None
