@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
+
+K = TypeVar("K")
 
 
 @dataclass(frozen=True)
@@ -20,15 +23,19 @@ class Spending:
     unmeasured: int = 0
     tokens: Mapping[str, int] = field(default_factory=dict)
 
-    def __add__(self, other: Spending) -> Spending:
-        kinds = dict.fromkeys((*self.tokens, *other.tokens))
-        return Spending(
-            self.held_nano_usd + other.held_nano_usd,
-            self.spent_nano_usd + other.spent_nano_usd,
-            self.calls + other.calls,
-            self.unmeasured + other.unmeasured,
-            {kind: self.tokens.get(kind, 0) + other.tokens.get(kind, 0) for kind in kinds},
-        )
+    @classmethod
+    def of(cls, parts: Iterable[Spending]) -> Spending:
+        """The sum of these."""
+        held = spent = calls = unmeasured = 0
+        tokens: dict[str, int] = {}
+        for part in parts:
+            held += part.held_nano_usd
+            spent += part.spent_nano_usd
+            calls += part.calls
+            unmeasured += part.unmeasured
+            for kind, count in part.tokens.items():
+                tokens[kind] = tokens.get(kind, 0) + count
+        return cls(held, spent, calls, unmeasured, tokens)
 
     @property
     def nothing(self) -> bool:
@@ -49,16 +56,15 @@ class Share:
 
 
 def total(shares: Iterable[Share]) -> Spending:
-    return sum((share.spending for share in shares), Spending())
+    return Spending.of(share.spending for share in shares)
 
 
-def grouped(shares: Iterable[Share], key: Callable[[Share], str]) -> dict[str, Spending]:
+def grouped(shares: Iterable[Share], key: Callable[[Share], K]) -> dict[K, Spending]:
     """The shares' sums by what `key` says of each, in the order in which it first says so."""
-    found: dict[str, Spending] = {}
+    found: dict[K, list[Spending]] = {}
     for share in shares:
-        name = key(share)
-        found[name] = found.get(name, Spending()) + share.spending
-    return found
+        found.setdefault(key(share), []).append(share.spending)
+    return {name: Spending.of(parts) for name, parts in found.items()}
 
 
 def dearest_first(parts: Mapping[str, Spending]) -> dict[str, Spending]:

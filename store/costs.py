@@ -127,7 +127,7 @@ def day_costs(connection: Connection, owner: str, at: datetime) -> tuple[str, st
     subject = day_subject(owner, at, zone)
     query = select(ceilings.c.held, ceilings.c.settled).where(ceilings.c.id == ceiling_id(CeilingKind.DAY, subject))
     row = connection.execute(query).one_or_none()
-    return subject.rpartition(":")[2], zone, Money(*(row or Sum()), cap)
+    return subject.rpartition(":")[2], zone, Money(*(Sum(*row) if row else Sum()), cap)
 
 
 def spent_on(connection: Connection, plan_ids: Collection[str]) -> dict[str, int]:
@@ -170,9 +170,8 @@ def _tasks(connection: Connection, plan_id: str, whose: Iterable[Share]) -> Iter
     by_task: dict[str, list[RunCosts]] = {}
     query = select(runs.c.id, runs.c.task_id, runs.c.role).where(runs.c.plan_id == plan_id)
     for id, task, role in connection.execute(query.order_by(runs.c.epoch, runs.c.id)):
-        money = of_runs.get(id)
-        if money is not None:
-            by_task.setdefault(task, []).append(RunCosts(id, role, Money(*money), tuple(models.get(id, ()))))
+        if id in of_runs:
+            by_task.setdefault(task, []).append(RunCosts(id, role, Money(*of_runs[id]), tuple(models.get(id, ()))))
     boxes = select(tasks.c.id, tasks.c.ordinal, tasks.c.title, tasks.c.budget_nano_usd)
     for row in connection.execute(boxes.where(tasks.c.plan_id == plan_id).order_by(tasks.c.ordinal)):
         money = Money(*of_tasks.get(row.id, Sum()), row.budget_nano_usd)

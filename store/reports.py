@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, func, or_, select
 
 from domain.plan import PlanEvent
-from domain.run import LIVE, EvidenceKind, Role, RunState
+from domain.run import LIVE, EvidenceKind, Role, RunEvent, RunState
 from store.tables import chains, evidence, plans, receipts, runs, seals, tasks, words
 from store.words import WordKind
+
+_BOUNDS = (RunEvent.START, RunEvent.FINISH, RunEvent.CRASH, RunEvent.LOSE, RunEvent.REFUSE, RunEvent.STOP)
 
 _AT_ONCE = 2000
 """Rows that are in memory at once where there may be many."""
@@ -123,10 +125,14 @@ def seen_of(connection: Connection, plan_ids: Collection[str]) -> tuple[Seen, ..
 def happened(
     connection: Connection, plan_ids: Collection[str], kinds: Collection[str] = ("plan", "task", "run")
 ) -> Iterator[Happened]:
-    """What was done with these plans, their tasks and their runs, in each plan's order; refusals are none of it."""
+    """What was done with these plans, their tasks and their runs, in each plan's order; refusals are none of it.
+
+    Of runs their begin and their end.
+    """
     query = (
         select(*(receipts.c[name] for name in Happened._fields))
         .where(receipts.c.chain.in_(plan_ids), receipts.c.kind.in_(kinds), receipts.c.refused == "")
+        .where((receipts.c.kind != "run") | receipts.c.event.in_(_BOUNDS))
         .order_by(receipts.c.chain, receipts.c.seq)
         .execution_options(yield_per=_AT_ONCE)
     )

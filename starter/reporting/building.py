@@ -63,7 +63,7 @@ class Told:
             if each.before is None:
                 self.began[each.subject] = each.at
             if each.after not in LIVE:
-                # What is collected of a run later does not prolong it.
+                # It may be lost after its end, with what it left.
                 self.ended.setdefault(each.subject, each.at)
 
 
@@ -156,10 +156,7 @@ def _parts(shares: Sequence[Share], key: Callable[[Share], str]) -> tuple[Part, 
 
 
 def _cells(shares: Sequence[Share], name: Callable[[Share], str]) -> Iterable[Cell]:
-    found: dict[tuple[str, str, str], Spending] = {}
-    for share in shares:
-        key = (name(share), share.role, share.model)
-        found[key] = found.get(key, Spending()) + share.spending
+    found = grouped(shares, lambda share: (name(share), share.role, share.model))
     return (Cell(*key, spending) for key, spending in found.items())
 
 

@@ -17,6 +17,7 @@ _RIGHT = 16
 _PLOT = WIDTH - _LABELS - _RIGHT
 _ROW = 24
 _TOP = 30
+"""Room for what stands above the rows of the timeline."""
 _BAR = 14
 _LEAST = 2.0
 """How wide the shortest run is drawn: it must be seen."""
@@ -25,8 +26,6 @@ _VALUES = 110
 """Room for an amount behind its bar."""
 
 _LETTERS = 32
-_TO_SEE = -5
-"""Amounts beside bars have four places; the tables have them all."""
 
 COLOURS = 8
 """Models that are told apart by colour; the page's style has so many."""
@@ -122,18 +121,23 @@ def cost_chart(costs: Costs) -> Chart | None:
                     width = room * amount / most
                     text = f"{_name(part.name, part.title)}: {format_usd(amount)} {what} with {model or 'no model'}"
                     kind = f"{kinds[model]} {what}"
-                    bars.append(Bar(round(left, 1), _bar_y(row), round(max(width, 0.5), 1), _BAR, kind, text))
+                    bars.append(Bar(round(left, 1), _bar_y(row, top=0), round(max(width, 0.5), 1), _BAR, kind, text))
                     left += width
         whole = _sum(part.spending)
-        values.append(Label(round(left + 6, 1), _text_y(row), format_usd(round(whole, _TO_SEE)), format_usd(whole)))
+        values.append(Label(round(left + 6, 1), _text_y(row, top=0), to_see(whole), format_usd(whole)))
     return Chart(
-        height=_TOP + _ROW * len(rows) + 8,
+        height=_ROW * len(rows) + 8,
         text=f"{len(rows)} bars; the longest is {format_usd(most)}, all of them {format_usd(_sum(costs.whole))}",
-        labels=tuple(_label(row, _name(part.name, part.title)) for row, part in enumerate(rows)),
+        labels=tuple(_label(row, _name(part.name, part.title), top=0) for row, part in enumerate(rows)),
         bars=tuple(bars),
         values=tuple(values),
         legend=tuple((kind, model or "no model") for model, kind in kinds.items()),
     )
+
+
+def to_see(nano_usd: int) -> str:
+    """An amount in four places: the tables have all of them."""
+    return format_usd(round(nano_usd, -5))
 
 
 def _spans(
@@ -192,18 +196,18 @@ def _name(name: str, title: str) -> str:
     return f"{name}. {title}" if title else name
 
 
-def _label(row: int, text: str) -> Label:
+def _label(row: int, text: str, top: int = _TOP) -> Label:
     flat = " ".join(text.split())
     short = flat if len(flat) <= _LETTERS else f"{flat[: _LETTERS - 1]}…"
-    return Label(_LABELS - 10, _text_y(row), short, flat)
+    return Label(_LABELS - 10, _text_y(row, top), short, flat)
 
 
-def _bar_y(row: int) -> int:
-    return _TOP + _ROW * row + (_ROW - _BAR) // 2
+def _bar_y(row: int, top: int = _TOP) -> int:
+    return top + _ROW * row + (_ROW - _BAR) // 2
 
 
-def _text_y(row: int) -> int:
-    return _TOP + _ROW * row + _ROW // 2 + 4
+def _text_y(row: int, top: int = _TOP) -> int:
+    return top + _ROW * row + _ROW // 2 + 4
 
 
 def _clock(at: datetime, zone: ZoneInfo) -> str:

@@ -91,7 +91,7 @@ def _sums(plans: list[Report], spent: int) -> list[tuple[str, str, str]]:
         ("merged without proof", str(found[WITHOUT_PROOF]), "unproven" if found[WITHOUT_PROOF] else ""),
         ("ended without a merge", str(found[LOST]), "failed" if found[LOST] else ""),
         ("wait for a person", str(waits), "paused" if waits else ""),
-        ("spent", format_usd(spent), ""),
+        ("spent", charts.to_see(spent), ""),
     ]
 
 
@@ -132,8 +132,13 @@ def _shown(value: Any) -> Any:
 
 def _prose(markdown: str) -> Markup:
     """A plan's own words, typeset. js-default escapes HTML and refuses links that could run script."""
-    typeset = MarkdownIt("js-default").disable("image").render(clean(markdown))
-    return Markup(typeset)  # noqa: S704 - see above
+    parser = MarkdownIt("js-default").disable("image")
+    tokens = parser.parse(clean(markdown))
+    for token in tokens:
+        if token.type.startswith("heading_"):
+            # Below the page's own headings.
+            token.tag = f"h{min(6, int(token.tag[1:]) + 3)}"
+    return Markup(parser.renderer.render(tokens, parser.options, {}))  # noqa: S704 - see above
 
 
 def _took(seconds: float | None) -> str:

@@ -55,7 +55,7 @@ STORY = [
     happened(6, "task", f"{PLAN}-4", "fail", "pending", "failed"),
     happened(7, "run", "r1", "start", None, "starting"),
     happened(9.25, "run", "r1", "finish", "running", "finished"),
-    happened(12, "run", "r1", "collect", "finished", "finished"),
+    happened(12, "run", "r1", "lose", "finished", "lost"),
     happened(13, "run", "r2", "start", None, "starting"),
     happened(16.5, "task", f"{PLAN}-1", "merged", "in_review", "merged"),
 ]
@@ -81,7 +81,7 @@ def test_a_task_is_told_with_its_times_its_runs_and_its_crashes():
     assert (task.seconds, task.runs, task.check_runs, task.crashes) == (10.5, 1, 1, 1)
 
 
-def test_a_run_is_told_until_its_end_and_what_is_collected_later_does_not_prolong_it():
+def test_a_run_is_told_until_its_end_and_its_loss_does_not_prolong_it():
     ended, at_work = report().tasks[0].attempts
     assert (ended.seconds, ended.spent_nano_usd) == (2.25, 2_000_000_000)
     assert (at_work.began_at, at_work.ended_at, at_work.seconds) == ("2026-01-01T00:00:13.000+00:00", "", None)
@@ -124,7 +124,7 @@ def test_what_it_cost_is_told_by_task_role_and_model():
 def test_the_parts_are_the_whole_and_nothing_is_told_where_no_model_was_called():
     costs = report().costs
     for parts in (costs.tasks, costs.roles, costs.models, costs.cells):
-        assert sum((part.spending for part in parts), Spending()) == costs.whole
+        assert Spending.of(part.spending for part in parts) == costs.whole
     assert "## What it cost" not in to_markdown(build(replace(KNOWN, shares=()), LATER))
 
 

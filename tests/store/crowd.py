@@ -10,7 +10,7 @@ from typing import Any
 
 from domain.decision import Decision, DecisionKind
 from domain.document import parse
-from domain.identity import plan_id, run_id, task_id
+from domain.identity import digest, plan_id, run_id, task_id
 from domain.lifecycle import Move
 from domain.publication import Publish, PublishTo
 from domain.pull import Repository
@@ -68,7 +68,7 @@ class Crowd:
         return MODELS[ordinal % len(MODELS)]
 
     def sha(self, ordinal: int, number: int) -> str:
-        return f"{ordinal:020x}{number:020x}"
+        return digest(f"{ordinal}, {number}")[:40]
 
     def make(self, store: Store) -> Crowd:
         """Make all of it. A round takes an hour."""

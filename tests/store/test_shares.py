@@ -116,7 +116,7 @@ def test_the_parts_of_any_spending_add_up_to_the_ledger(store: Store, wanted: li
     assert costs is not None
     whole = (costs.money.held, costs.money.spent)
     for key in KEYS.values():
-        assert money(sum(grouped(found, key).values(), Spending())) == whole
+        assert money(Spending.of(grouped(found, key).values())) == whole
     for kind in (CeilingKind.TASK, CeilingKind.RUN):
         parts = grouped(found, KEYS[kind])
         assert {name: money(part) for name, part in parts.items() if any(money(part))} == {
