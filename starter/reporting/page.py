@@ -77,7 +77,7 @@ def _page(
         report=report,
         morning=morning,
     )
-    return page if page.endswith("\n") else f"{page}\n"
+    return f"{page.strip()}\n"
 
 
 def _sums(plans: list[Report], spent: int) -> list[tuple[str, str, str]]:
