@@ -80,7 +80,7 @@ def render(plan: Projection) -> str:
     view = plan.view
     below = [*_standing(plan), "", *_document(view, document, {box.view.ordinal: box for box in plan.boxes})]
     if plan.seal[1]:
-        below += ["", f"Receipt {plan.seal[0]} is sealed: `{plan.seal[1]}`"]
+        below = _joined(below, ["", f"Receipt {plan.seal[0]} is sealed: `{plan.seal[1]}`"])
     return imprinted(view.plan_id, view.seq, view.head, front, "\n".join(below).rstrip("\n") + "\n")
 
 

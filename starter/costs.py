@@ -41,7 +41,7 @@ def lines(found: PlanCosts) -> Iterator[str]:
     for model in found.models:
         yield f"  model {model.model}: {_calls(model)}"
     for task in found.tasks:
-        yield one_line(f"  {task.ordinal}. {task.title}: {in_words(task.money)}", 200)
+        yield "  " + one_line(f"{task.ordinal}. {task.title}: {in_words(task.money)}", 200)
         for run in task.runs:
             yield from _run_lines(run, task.task)
     yield f"{found.day} in {found.zone}, over all plans: {in_words(found.day_money)}"

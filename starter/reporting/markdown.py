@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from domain.budget import format_usd
 from domain.confinement import sentence
 from domain.policy import UNPROVEN
+from domain.projection import fenced
 from domain.spending import Spending
 from domain.task import TaskState
 from domain.wording import counted
@@ -133,7 +134,10 @@ def _waits(waits: Iterable[WaitReport], *, of_all: bool = False) -> Iterator[str
         whom = f"{each.task}. {_flat(each.title)}" if each.task is not None else "The plan"
         if of_all:
             whom = f"{each.plan}#{whom}" if each.task is not None else each.plan
-        yield f"- {whom}: {_flat(each.text)}"
+        if "\n" in each.text.strip():
+            yield from (f"- {whom}:", "", *_beneath(fenced(each.text), 2), "")
+        else:
+            yield f"- {whom}: {_flat(each.text)}"
         yield from (f"    - `{command}`" for command in each.commands)
 
 
@@ -166,9 +170,9 @@ def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{number} {state}" for state, number in counts.items())
 
 
-def _beneath(block: str) -> list[str]:
-    """Lines that belong to an item of a list within a list."""
-    return [f"      {line}".rstrip() for line in block.splitlines()]
+def _beneath(block: str, columns: int = 6) -> list[str]:
+    """Lines that belong to an item of a list, by default of one within another."""
+    return [f"{' ' * columns}{line}".rstrip() for line in block.splitlines()]
 
 
 def _flat(text: str) -> str:

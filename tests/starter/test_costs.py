@@ -20,6 +20,7 @@ def test_what_each_role_and_each_model_came_to_is_told_before_the_tasks() -> Non
     told = list(lines(COSTS))
     came_to = "3 calls, 1 without usage, 0.00000007 USD, 0.00000001 USD held; tokens: 5 input, 2 output"
     assert told[1:3] == [f"  role author: {came_to}", f"  model a-model: {came_to}"]
+    assert told[3].startswith("  1. One: ")
     assert f"       a-model: {came_to}" in told
 
 

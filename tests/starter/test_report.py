@@ -113,6 +113,12 @@ def test_what_waits_for_a_person_says_why_and_what_answers_it():
     assert f"the chain's head is `{'c' * 64}`" in markdown
 
 
+def test_what_is_asked_in_several_lines_keeps_them():
+    asking = replace(VIEW, tasks=(replace(VIEW.tasks[1], question="Which?\n\n```\nthis"),))
+    told = to_markdown(build(replace(KNOWN, view=asking), LATER))
+    assert "- 2. Two:\n\n  ````text\n  Which?\n\n  ```\n  this\n  ````\n\n    - `watchbill resume" in told
+
+
 def test_what_it_cost_is_told_by_task_role_and_model():
     told = to_markdown(report())
     assert "2.50 USD spent, 0.000000007 USD held, 3 calls of models; the plan's budget is 12.00 USD.\n" in told
