@@ -9,9 +9,10 @@ from itertools import count
 from pathlib import Path
 
 from domain.imprint import imprint_of
-from domain.projection import Box, Projection, render
+from domain.projection import render
 from starter import graph
 from starter import settings as settings_
+from starter.discreet import without_secrets
 from starter.exits import CommandFailed, Exit
 from starter.looking import no_such_plan
 from starter.names import plan_named
@@ -67,21 +68,11 @@ def load_shown(settings: Settings, plan_id: str) -> Shown:
         found = projection_of(connection, plan_id)
     if found is None:
         raise no_such_plan(settings, plan_id)
-    text = render(without_secrets(found))
+    boxes = tuple(replace(box, view=without_secrets(box.view)) for box in found.boxes)
+    text = render(replace(found, boxes=boxes))
     imprint = imprint_of(text)
     assert imprint is not None
     return Shown(plan_id, found.view.slug, imprint.seq, imprint.head, imprint.digest, text)
-
-
-def without_secrets(found: Projection) -> Projection:
-    """As it may be committed: what agents and forges said has no secret in it."""
-    from activities.redaction import publishable
-
-    def tidied(box: Box) -> Box:
-        task = box.view
-        return replace(box, view=replace(task, question=publishable(task.question), reason=publishable(task.reason)))
-
-    return replace(found, boxes=tuple(map(tidied, found.boxes)))
 
 
 def write(shown: Shown, folder: Path) -> Written:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
@@ -14,6 +15,7 @@ from sqlalchemy import Connection
 
 from domain.brief import summary_in
 from domain.ledger import zone_named
+from starter.discreet import without_secrets
 from starter.reporting.building import Known, Told, build, morning
 from starter.reporting.facts import MorningReport, Report
 from store.caps import day_budget
@@ -74,7 +76,7 @@ def _known(connection: Connection, plan_ids: Collection[str], since: datetime | 
     seals = newest_seals(connection, plan_ids)
     return {
         id: Known(
-            view=view,
+            view=replace(view, tasks=tuple(map(without_secrets, view.tasks))),
             asked=plans[id].spec,
             told=told.get(id, Told()),
             works=works,

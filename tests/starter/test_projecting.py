@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -12,6 +14,9 @@ from domain.document import parse
 from domain.imprint import imprint_of
 from domain.projection import render
 from starter.exits import CommandFailed, Exit
+from starter.reporting.giving import load_report
+from starter.reporting.markdown import to_markdown
+from starter.reporting.page import plan_page
 from starter.settings import load
 from starter.showing import Shown, load_shown, write
 from store.database import open_store
@@ -64,6 +69,20 @@ def test_the_same_facts_make_the_same_bytes_in_any_store(sqlite_url: str, postgr
         crowd.make(store)
         store.close()
     assert shown(sqlite_url, crowd) == shown(postgres_url, crowd)
+    settings = [load({"WATCHBILL_STORE_URL": url, "HOME": "/nowhere"}) for url in (sqlite_url, postgres_url)]
+    one, other = (replace(load_report(each, crowd.plan), made_at="") for each in settings)
+    assert one == other
+
+
+def test_no_secret_that_anybody_said_is_passed_on(sqlite_url: str) -> None:
+    secret = f"ghp_{'a1B2' * 9}"
+    store = open_store(sqlite_url)
+    crowd = Crowd(tasks=3, rounds=1, asks=f"Is {secret} the key?", fails=f"{secret} is not.").make(store)
+    store.close()
+    report = load_report(load({"WATCHBILL_STORE_URL": sqlite_url, "HOME": "/nowhere"}), crowd.plan)
+    for told in (shown(sqlite_url, crowd).markdown, plan_page(report, ZoneInfo("UTC")), to_markdown(report)):
+        assert secret not in told
+        assert told.count("redacted") == told.count("the key?") + 1 >= 2
 
 
 def test_a_plan_that_nobody_confirmed_yet_is_shown_with_its_whole_text(published_graph: str) -> None:

@@ -44,6 +44,8 @@ class Crowd:
     tasks: int = 6
     rounds: int = 2
     begins: datetime = AT
+    asks: str = "Which `name`?"
+    fails: str = "It could not be done."
 
     @property
     def plan(self) -> str:
@@ -145,13 +147,13 @@ class Crowd:
             pull = {"pull_number": ordinal, "pull_url": f"https://forge.example/acme/shop/pull/{ordinal}"}
             left = self.tasks - ordinal if self.tasks >= 3 else 9
             if left == 0:
-                question = {"plan_id": self.plan, "task_id": task, "kind": "agent_asks", "text": "Which `name`?"}
+                question = {"plan_id": self.plan, "task_id": task, "kind": "agent_asks", "text": self.asks}
                 moves += [
                     self._move("task", task, "pause", at, {"question_id": f"{task}-q1"}),
                     self._move("question", f"{task}-q1", "ask", at, {**question, "resume_at": "working"}),
                 ]
             elif left == 1:
-                moves.append(self._move("task", task, "fail", at, {"reason": "It could not be done."}))
+                moves.append(self._move("task", task, "fail", at, {"reason": self.fails}))
             else:
                 merged = {"merged_sha": last, "proof": "unproven" if left == 2 else "proven"}
                 moves += [
