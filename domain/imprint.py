@@ -57,6 +57,7 @@ def imprint_of(text: str) -> Imprint | None:
         found = _IMPRINT.fullmatch(line.rstrip())
         if found:
             unprinted = text.replace(f"digest={found['digest']}", f"digest={_UNPRINTED}", 1)
-            intact = digest(unprinted) == found["digest"]
+            # A text that is no UTF-8 is no text of ours, and still has to be told from one.
+            intact = digest(unprinted.encode("utf-8", "surrogatepass")) == found["digest"]
             return Imprint(found["plan"], int(found["seq"]), found["head"], found["digest"], number, intact)
     return None

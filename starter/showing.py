@@ -99,7 +99,7 @@ def _ours(path: Path, plan_id: str) -> str:
             raise CommandFailed(Exit.REFUSED, f"{path} is no file; nothing is written over it")
     except FileNotFoundError:
         return ""
-    text = path.read_bytes().decode(errors="surrogateescape")
+    text = path.read_bytes().decode(errors="replace")
     imprint = imprint_of(text)
     if imprint is None:
         raise CommandFailed(

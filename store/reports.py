@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, func, or_, select
 
-from domain.plan import PlanEvent
+from domain.plan import PLAN, PlanEvent
 from domain.run import LIVE, EvidenceKind, Role, RunEvent, RunState
 from store.tables import chains, evidence, plans, receipts, runs, seals, tasks, words
 from store.words import WordKind
@@ -92,8 +92,8 @@ def moved_since(connection: Connection, owner: str, since: datetime) -> set[str]
     """The ids of an owner's plans that have a receipt from then on, or a run that is still at work."""
     newest = (receipts.c.chain == chains.c.chain) & (receipts.c.seq == chains.c.seq)
     receipted = select(chains.c.chain).join(receipts, newest).where(chains.c.owner == owner, receipts.c.at >= since)
-    at_work = select(runs.c.plan_id).where(runs.c.state.in_(LIVE))
-    moved = or_(plans.c.id.in_(receipted), plans.c.id.in_(at_work))
+    at_work = select(runs.c.id).where(runs.c.plan_id == plans.c.id, runs.c.state.in_(LIVE)).exists()
+    moved = or_(plans.c.id.in_(receipted), plans.c.state.not_in(PLAN.ended) & at_work)
     return set(connection.scalars(select(plans.c.id).where(plans.c.owner == owner, moved)))
 
 

@@ -11,7 +11,6 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -59,12 +58,7 @@ def _page(
     morning: MorningReport | None = None,
 ) -> str:
     style = (_HERE / "page.css").read_text(encoding="utf-8")
-    environment = _environment()
-    environment.filters["clock"] = lambda at: _clock(at, zone)
-    environment.filters["timeline"] = lambda told: charts.timeline(
-        told.tasks, zone, datetime.fromisoformat(told.made_at), _time(told.since)
-    )
-    template = environment.from_string((_HERE / "page.html.jinja").read_text(encoding="utf-8"))
+    template = _environment(zone).from_string((_HERE / "page.html.jinja").read_text(encoding="utf-8"))
     page = template.render(
         title=title,
         below=below,
@@ -99,8 +93,7 @@ def _moved(plan: Report) -> list[TaskReport]:
     return [task for task in plan.tasks if task.moved]
 
 
-@lru_cache(maxsize=1)
-def _environment() -> Environment:
+def _environment(zone: ZoneInfo) -> Environment:
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
@@ -119,6 +112,10 @@ def _environment() -> Environment:
         sentence=sentence,
         prose=_prose,
         cost_chart=charts.cost_chart,
+        clock=lambda at: _clock(at, zone),
+        timeline=lambda told: charts.timeline(
+            told.tasks, zone, datetime.fromisoformat(told.made_at), _time(told.since)
+        ),
         is_address=lambda url: _ADDRESS.fullmatch(url) is not None,
         short=lambda url: re.sub(r"^https?://", "", url),
     )

@@ -151,6 +151,12 @@ def test_what_was_never_made_here_has_no_imprint(text: str) -> None:
     assert imprint_of(text) is None
 
 
+def test_what_is_no_utf_8_is_an_edit_too() -> None:
+    imprint = imprint_of(render(FOUND) + "\udcff")
+    assert imprint is not None
+    assert not imprint.intact
+
+
 def test_a_projection_is_never_read_back() -> None:
     with pytest.raises(InvalidPlan) as refused:
         parse(render(FOUND), file_name="faster.md")

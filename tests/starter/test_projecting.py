@@ -130,6 +130,14 @@ def test_an_edit_is_kept_beside_and_discarded(sqlite_url: str, crowd: Crowd, tmp
         assert path.read_text() == told.markdown
 
 
+def test_an_edit_that_is_no_text_is_kept_byte_by_byte(sqlite_url: str, crowd: Crowd, tmp_path: Path) -> None:
+    told = shown(sqlite_url, crowd)
+    path = Path(write(told, tmp_path).path)
+    path.write_bytes(edited := told.markdown.encode() + b"\xff\n")
+    assert Path(write(told, tmp_path).edited).read_bytes() == edited
+    assert path.read_text() == told.markdown
+
+
 def test_nothing_of_anybodys_is_written_over(sqlite_url: str, crowd: Crowd, tmp_path: Path) -> None:
     told, path = shown(sqlite_url, crowd), tmp_path / "crowd.md"
     other = told.markdown.replace(f"plan={crowd.plan}", "plan=other-00000000")
