@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,12 @@ def load_plan(connection: Connection, plan_id: str) -> PlanRow:
     return _plan(row)
 
 
+def load_plans(connection: Connection, plan_ids: Collection[str]) -> tuple[PlanRow, ...]:
+    """The plans with these ids, by slug; those that there are none of are left out."""
+    query = _plans().where(plans.c.id.in_(plan_ids)).order_by(plans.c.slug, plans.c.id)
+    return tuple(map(_plan, connection.execute(query).mappings()))
+
+
 def list_plans(connection: Connection, owner: str | None = None) -> tuple[PlanRow, ...]:
     """Every plan, or every plan of one owner, by slug."""
     query = _plans().order_by(plans.c.slug, plans.c.id)
@@ -77,6 +83,13 @@ def load_revision(connection: Connection, plan_id: str, number: int) -> Revision
         raise NotFound(f"plan {plan_id} has no revision {number}")
     state = RevisionState(row.state)
     return RevisionRow(row.id, row.plan_id, row.number, row.digest, row.text, state, row.receipt_seq)
+
+
+def texts_of(connection: Connection, plan_ids: Collection[str]) -> dict[str, str]:
+    """The text of each plan's current revision, by the plan's id."""
+    current = (revisions.c.plan_id == plans.c.id) & (revisions.c.number == plans.c.revision)
+    query = select(plans.c.id, revisions.c.text).join(revisions, current).where(plans.c.id.in_(plan_ids))
+    return {row.id: row.text for row in connection.execute(query)}
 
 
 def _plans() -> Select[Any]:
