@@ -17,6 +17,7 @@ from domain.confinement import Confine, Network
 from domain.errors import Fault, InvalidPlan
 from domain.front_matter import INVISIBLE, MAX_TITLE, FrontMatter, read_front_matter
 from domain.identity import digest, slugify
+from domain.imprint import imprint_of
 from domain.metering import Meter
 from domain.outline import MAX_NESTING, Item, Outline, Section, find_tasks, read_outline
 from domain.plan import MergePolicy, PlanSpec, TaskSpec
@@ -57,6 +58,7 @@ def _read(text: str | bytes, file_name: str) -> tuple[PlanSpec | None, tuple[Tas
     except InvalidPlan as refusal:
         return None, (), refusal.faults
     faults = _Faults()
+    _refuse_projection(source, faults)
     shown = _without_invisible(source, faults)
     front, markdown = _split_front_matter(shown, faults)
     outline = read_outline(markdown)
@@ -124,6 +126,13 @@ def _decoded(text: str | bytes) -> str:
             line = 1 + raw.count(b"\n", 0, error.start)
             raise InvalidPlan((Fault(line, "the document is not UTF-8; save it as UTF-8"),)) from None
     return text.removeprefix("\ufeff").replace("\r\n", "\n")
+
+
+def _refuse_projection(source: str, faults: _Faults) -> None:
+    """What was made from the graph says what became of a plan; read back, it would be taken for what was wanted."""
+    if imprint := imprint_of(source):
+        made = f"this is what `watchbill show` made of plan {imprint.plan}, and it is never read back"
+        faults.add(imprint.line, f"{made}; change and submit the document that it was made from")
 
 
 def _without_invisible(source: str, faults: _Faults) -> str:

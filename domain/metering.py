@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
+from domain.wording import counted
+
 
 class Meter(StrEnum):
     """What a plan says of its agents."""
@@ -55,6 +57,11 @@ def sentence(told: str) -> str:
     return f"Agents are {told}: {whose} of their own, and what that costs is not known."
 
 
-def known(counted: int, *, unmetered: bool) -> int | None:
+def known(spent: int, *, unmetered: bool) -> int | None:
     """What is known to be spent, in nano-dollars; None for nothing, where somebody was at work who is not counted."""
-    return None if unmetered and not counted else counted
+    return None if unmetered and not spent else spent
+
+
+def not_counted(unmetered_runs: int) -> str:
+    """What is in none of the amounts, for people; empty where they are all there is."""
+    return f"what {counted(unmetered_runs, 'unmetered run')} cost is not known" if unmetered_runs else ""

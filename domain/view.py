@@ -167,7 +167,7 @@ def to_markdown(plan: PlanView) -> str:
     gate = ", paused" if plan.paused else ""
     summary = ", ".join(f"{count} {state}" for state, count in counts(plan).items())
     lines = [
-        f"### {_plain(plan.title)}",
+        f"### {unmarked(plan.title)}",
         f"**{plan.state}{gate}** · {plan.repository} · {summary or 'no tasks'}",
         "",
     ]
@@ -183,19 +183,19 @@ def to_markdown(plan: PlanView) -> str:
         mark = "x" if task.state in ("done", TaskState.MERGED, TaskState.NO_CHANGES) else " "
         pull = f" · [pull request]({task.pull_url})" if task.pull_url else ""
         proof = f" · {task.proof}" if task.proof else ""
-        title = f"~~{_plain(task.title)}~~" if task.struck else _plain(task.title)
+        title = f"~~{unmarked(task.title)}~~" if task.struck else unmarked(task.title)
         lines.append(f"- [{mark}] {task.ordinal}. {title} — **{task.state}**{proof}{pull}")
         waits = waits_for(plan, task)
         if waits:
             name = f" (`{task.question_id}`)" if task.question_id else ""
-            lines.append(f"  - waits for a person{name}: {_plain(waits, max(room, _SHORT))}")
+            lines.append(f"  - waits for a person{name}: {unmarked(waits, max(room, _SHORT))}")
             room -= len(waits)
     told = " ".join(filter(None, (confinement.sentence(plan.confinement), metering.sentence(plan.metering))))
     lines += ["", f"{told} Chain {plan.seq}:`{plan.head[:16]}`."]
     return "\n".join(lines)
 
 
-def _plain(text: str, room: int = _SHORT) -> str:
+def unmarked(text: str, room: int = _SHORT) -> str:
     """Somebody's words on one line, without markup of their own; what has no room is cut off, and that is shown."""
     flat = " ".join(text.split())
     shown = flat if len(flat) <= room else f"{flat[: room - 1]}…"

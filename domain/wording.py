@@ -1,6 +1,9 @@
-"""Numbers in sentences: one helper, so that no view tells of `1 checks`."""
+"""Words that views share: numbers in sentences, so that none tells of `1 checks`, and what agents' words are."""
 
 from __future__ import annotations
+
+OWN_WORDS = "In its own words, which nobody has checked:"
+"""Stands before whatever an agent says."""
 
 
 def counted(number: int, one: str, many: str = "") -> str:

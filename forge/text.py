@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 
+from domain.wording import OWN_WORDS
+
 MAX_BODY = 65_536
 MAX_SAID = 4_000
 """Characters of an agent's own words that are passed on."""
@@ -99,7 +101,7 @@ def body(
     `asked` is the task's text, `said` the agent's own word of its work, `chain` a line of ours, `seal` the head as
     it was signed. What was asked is cut where the whole would be longer than the forge takes.
     """
-    parts = ["## What the agent says of its work", SAID, _quoted(verbatim(said), MAX_BODY)] if said.strip() else []
+    parts = ["## What the agent says of its work", OWN_WORDS, _quoted(verbatim(said), MAX_BODY)] if said.strip() else []
     parts += ["## Evidence", _table(evidence)] if evidence else []
     parts += [chain] if chain else []
     parts += [marker("seal", seal)] if seal else []
@@ -117,8 +119,6 @@ def _quoted(text: str, room: int) -> str:
 
 
 UNFINISHED = "**Unfinished.** The money for this work was spent before it was done. It goes on here once there is more."
-
-SAID = "In its own words, which nobody has checked:"
 
 _CUT = "\n>\n> … (cut here)"
 

@@ -63,7 +63,13 @@ COMMANDS: dict[Command, tuple[str, ...]] = {
         "watchbill context edit faster-cold-start --file -",
     ),
     reading.costs: ("watchbill costs faster-cold-start", "watchbill costs faster-cold-start --json"),
-    reading.report: ("watchbill report faster-cold-start", "watchbill report faster-cold-start --markdown"),
+    reading.show: ("watchbill show faster-cold-start", "watchbill show faster-cold-start --write plans"),
+    reading.report: (
+        "watchbill report",
+        "watchbill report --since 12h --html morning.html",
+        "watchbill report faster-cold-start",
+        "watchbill report faster-cold-start --markdown",
+    ),
     reading.receipts: (
         "watchbill receipts faster-cold-start --after 40",
         "watchbill receipts faster-cold-start --verify",

@@ -6,6 +6,7 @@ import asyncio
 from datetime import UTC, datetime
 
 from domain.budget import format_usd
+from domain.metering import not_counted
 from domain.raising import SetDay
 from starter import graph
 from starter import settings as settings_
@@ -29,7 +30,7 @@ def set_day(nano_usd: int | None, zone: str, *, json: bool) -> Exit:
 
 def show(*, json: bool) -> Exit:
     """The owner's day as it stands in the graph."""
-    from starter.costs import not_counted, with_units
+    from starter.costs import with_units
     from store.costs import day_costs
 
     settings = settings_.load()
@@ -41,5 +42,5 @@ def show(*, json: bool) -> Exit:
     say(f"{settings.owner}: {format_usd(money.cap or 0)} a day, in {zone}")
     spent = "" if money.known is None else f"{format_usd(money.known)} spent, "
     said = f"{day}: {spent}{format_usd(money.held)} held, {format_usd(money.left or 0)} left"
-    say("; ".join(filter(None, (said, not_counted(money)))))
+    say("; ".join(filter(None, (said, not_counted(money.unmetered_runs)))))
     return Exit.DONE

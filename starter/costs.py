@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from domain.budget import format_usd
+from domain.metering import not_counted
 from domain.wording import counted
 from starter import graph
 from starter import settings as settings_
@@ -15,7 +16,7 @@ from starter.exits import Exit
 from starter.looking import no_such_plan
 from starter.names import plan_named
 from starter.output import one_line, say, say_json
-from store.costs import ModelCosts, Money, PlanCosts, RunCosts, plan_costs
+from store.costs import ModelCosts, Money, PlanCosts, RoleCosts, RunCosts, plan_costs
 
 
 def costs(name: str, *, json: bool) -> Exit:
@@ -34,10 +35,14 @@ def costs(name: str, *, json: bool) -> Exit:
 
 
 def lines(found: PlanCosts) -> Iterator[str]:
-    """The costs from the plan down to each run's models, and the day over all plans."""
+    """The costs from the plan down to each run's models, by role and by model, and the day over all plans."""
     yield f"{found.plan}: {in_words(found.money)}"
+    for role in found.roles:
+        yield f"  role {role.role}: {_calls(role)}"
+    for model in found.models:
+        yield f"  model {model.model}: {_calls(model)}"
     for task in found.tasks:
-        yield one_line(f"  {task.ordinal}. {task.title}: {in_words(task.money)}", 200)
+        yield "  " + one_line(f"{task.ordinal}. {task.title}: {in_words(task.money)}", 200)
         for run in task.runs:
             yield from _run_lines(run, task.task)
     yield f"{found.day} in {found.zone}, over all plans: {in_words(found.day_money)}"
@@ -47,26 +52,26 @@ def in_words(money: Money) -> str:
     spent = "" if money.known is None else f"{format_usd(money.known)} spent"
     held = f"{format_usd(money.held)} held" if money.held else ""
     left = "" if money.cap is None else f"{format_usd(money.left or 0)} of {format_usd(money.cap)} left"
-    return "; ".join(filter(None, (", ".join(filter(None, (spent, held))), not_counted(money), left)))
-
-
-def not_counted(money: Money) -> str:
-    """What is in none of the amounts; empty where they are all there is."""
-    return f"what {counted(money.unmetered_runs, 'unmetered run')} cost is not known" if money.unmetered_runs else ""
+    return "; ".join(filter(None, (", ".join(filter(None, (spent, held))), not_counted(money.unmetered_runs), left)))
 
 
 def _run_lines(run: RunCosts, task: str) -> Iterator[str]:
     said = "unmetered, and what it cost is not known" if run.money.unmetered_runs else in_words(run.money)
     yield f"     {run.run.removeprefix(f'{task}-')}: {said}"
     for model in run.models:
-        yield f"       {_model_line(model)}"
+        yield f"       {model.model}: {_calls(model)}"
 
 
-def _model_line(model: ModelCosts) -> str:
-    tokens = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in model.tokens.items() if count)
-    unmeasured = f", {model.unmeasured} without usage" if model.unmeasured else ""
-    calls = counted(model.calls, "call")
-    return f"{model.model}: {calls}{unmeasured}, {format_usd(model.spent)}; tokens: {tokens or 'none'}"
+def _calls(part: ModelCosts | RoleCosts) -> str:
+    unknown = not_counted(part.unmetered_runs)
+    if unknown and not part.calls and not part.held:
+        return unknown
+    tokens = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in part.tokens.items() if count)
+    unmeasured = f", {part.unmeasured} without usage" if part.unmeasured else ""
+    spent = "" if part.spent is None else f", {format_usd(part.spent)}"
+    held = f", {format_usd(part.held)} held" if part.held else ""
+    told = f"{counted(part.calls, 'call')}{unmeasured}{spent}{held}; tokens: {tokens or 'none'}"
+    return f"{told}; {unknown}" if unknown else told
 
 
 _AMOUNTS = ("held", "spent", "cap", "left")

@@ -1,18 +1,15 @@
-"""Reading the store: a plan's report, its receipts, and the audit."""
+"""Reading the store: a plan's receipts, and the audit."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from pathlib import Path
 
 from sqlalchemy import Connection
 
-from domain.brief import summary_in
 from domain.errors import NotFound
 from domain.lifecycle import GENESIS, Receipt, receipt_hash
-from domain.task import TaskFacts
 from domain.wording import counted
 from signing.seals import seals_in
 from starter import graph
@@ -20,67 +17,12 @@ from starter import settings as settings_
 from starter.exits import Exit
 from starter.looking import no_such_plan
 from starter.names import plan_named
-from starter.output import clean, one_line, say, say_json
-from starter.report import Check, Report, Seen, build, to_markdown
+from starter.output import one_line, say, say_json
 from starter.sealing import audit_seals
-from starter.settings import Settings
 from store import audit as store_audit
-from store.evidence import evidence_of
-from store.plans import load_plan
 from store.receipts import head_of, receipts_of
-from store.seals import newest_seal
-from store.tasks import load_tasks
-from store.views import plan_view
-from store.words import last_result
 
 _PAGE = 1000
-
-
-def report(name: str, *, markdown: bool, json: bool) -> Exit:
-    settings = settings_.load()
-    found = load_report(settings, plan_named(name, settings.owner))
-    if json:
-        say_json(found)
-    else:
-        show_report(found, plain=markdown)
-    return Exit.DONE
-
-
-def load_report(settings: Settings, plan_id: str) -> Report:
-    """Raises NotFound for a plan that was never published, and Unavailable without the store."""
-    with graph.opened(settings) as store, store.read() as connection:
-        view = plan_view(connection, plan_id)
-        if view is None:
-            raise no_such_plan(settings, plan_id)
-        evidence = (
-            Seen(each.task_id or "", each.kind, Check(each.command, each.commit_sha, each.exit_code))
-            for each in evidence_of(connection, plan_id=plan_id, limit=100_000)
-        )
-        tasks = load_tasks(connection, plan_id, datetime.now(UTC))
-        asked = load_plan(connection, plan_id).spec
-        chain, seal = _chain(connection, plan_id), newest_seal(connection, plan_id)
-        return build(view, asked, tasks, evidence, chain, seal, _said(connection, tasks))
-
-
-def _said(connection: Connection, tasks: Iterable[TaskFacts]) -> dict[str, str]:
-    """What agents say of their work, without secrets and bounded, by the ids of tasks."""
-    from activities.redaction import publishable
-    from forge.text import MAX_SAID
-
-    results = ((task.id, last_result(connection, task.id)) for task in tasks)
-    return {task: publishable(summary_in(result.body))[:MAX_SAID] for task, result in results if result}
-
-
-def show_report(found: Report, *, plain: bool = False) -> None:
-    """The report as Markdown, typeset where a person reads it on a terminal."""
-    text = clean(to_markdown(found))
-    if plain or not sys.stdout.isatty():
-        say(text)
-        return
-    from rich.console import Console
-    from rich.markdown import Markdown
-
-    Console().print(Markdown(text, hyperlinks=False))
 
 
 def receipts(name: str, after: int, *, verify: bool, json: bool) -> Exit:

@@ -21,8 +21,8 @@ from starter.following import Over, follow
 from starter.hints import Waiting
 from starter.looking import Lookout
 from starter.output import note, say
-from starter.reading import load_report, show_report
 from starter.replies import who
+from starter.reporting.giving import load_report, show_report
 from starter.settings import require_owner
 from starter.sources import require_source, uncommitted
 from starter.stage import Stage, stage

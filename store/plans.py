@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,12 @@ def load_plan(connection: Connection, plan_id: str) -> PlanRow:
     return _plan(row)
 
 
+def load_plans(connection: Connection, plan_ids: Collection[str]) -> tuple[PlanRow, ...]:
+    """The plans with these ids, by slug; those that there are none of are left out."""
+    query = _plans().where(plans.c.id.in_(plan_ids)).order_by(plans.c.slug, plans.c.id)
+    return tuple(map(_plan, connection.execute(query).mappings()))
+
+
 def list_plans(connection: Connection, owner: str | None = None) -> tuple[PlanRow, ...]:
     """Every plan, or every plan of one owner, by slug."""
     query = _plans().order_by(plans.c.slug, plans.c.id)
@@ -84,6 +90,13 @@ def load_revision(connection: Connection, plan_id: str, number: int) -> Revision
 def last_revision(connection: Connection, plan_id: str) -> int:
     """The number of the plan's newest text, whatever became of it; 0 when it has none."""
     return connection.scalar(select(func.max(revisions.c.number)).where(revisions.c.plan_id == plan_id)) or 0
+
+
+def texts_of(connection: Connection, plan_ids: Collection[str]) -> dict[str, str]:
+    """The text of each plan's current revision, by the plan's id."""
+    current = (revisions.c.plan_id == plans.c.id) & (revisions.c.number == plans.c.revision)
+    query = select(plans.c.id, revisions.c.text).join(revisions, current).where(plans.c.id.in_(plan_ids))
+    return {row.id: row.text for row in connection.execute(query)}
 
 
 def _plans() -> Select[Any]:

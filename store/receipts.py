@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
@@ -21,6 +23,19 @@ def head_of(connection: Connection, chain: str) -> tuple[int, str]:
     """`(seq, hash)` of the chain's last receipt; `(0, GENESIS)` for a chain that has not begun."""
     row = connection.execute(select(chains.c.seq, chains.c.hash).where(chains.c.chain == chain)).one_or_none()
     return (row.seq, row.hash) if row else (0, GENESIS)
+
+
+class Head(NamedTuple):
+    """The last receipt of a chain."""
+
+    seq: int
+    hash: str
+
+
+def heads_of(connection: Connection, names: Collection[str]) -> dict[str, Head]:
+    """The heads of these chains; those that have not begun are left out."""
+    query = select(chains.c.chain, chains.c.seq, chains.c.hash).where(chains.c.chain.in_(names))
+    return {row.chain: Head(row.seq, row.hash) for row in connection.execute(query)}
 
 
 def seq_of_key(connection: Connection, chain: str, key: str) -> int:

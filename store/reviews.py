@@ -7,6 +7,7 @@ in the graph, and the lifecycle refuses it whoever asks.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -38,10 +39,10 @@ class Ending:
     at: datetime
 
 
-def reviews_of(connection: Connection, *, plan_id: str = "", task_id: str = "") -> tuple[ReviewFacts, ...]:
-    """The reviews of a plan or of a task, in the order in which they were given."""
-    query = select(*_COLUMNS).order_by(reviews.c.receipt_seq)
-    query = query.where(reviews.c.task_id == task_id) if task_id else query.where(reviews.c.plan_id == plan_id)
+def reviews_of(connection: Connection, *, plan_ids: Collection[str] = (), task_id: str = "") -> tuple[ReviewFacts, ...]:
+    """The reviews of plans or of a task, each plan's in the order in which they were given."""
+    query = select(*_COLUMNS).order_by(reviews.c.plan_id, reviews.c.receipt_seq)
+    query = query.where(reviews.c.task_id == task_id) if task_id else query.where(reviews.c.plan_id.in_(plan_ids))
     return tuple(_facts(row) for row in connection.execute(query))
 
 

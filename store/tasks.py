@@ -67,7 +67,7 @@ def load_tasks(connection: Connection, plan_id: str, now: datetime) -> tuple[Tas
     for run in map(_run, connection.execute(_RUNS.where(runs.c.plan_id == plan_id)).mappings()):
         by_task.setdefault(run.task_id, []).append(run)
     given: dict[str, list[ReviewFacts]] = {}
-    for review in reviews_of(connection, plan_id=plan_id) if rows and rows[0]["reviewers"] else ():
+    for review in reviews_of(connection, plan_ids=[plan_id]) if rows and rows[0]["reviewers"] else ():
         given.setdefault(review.task_id, []).append(review)
     return tuple(_task(row, by_task.get(row["id"], []), given.get(row["id"], ())) for row in rows)
 

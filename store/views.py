@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -11,15 +12,15 @@ from sqlalchemy import Connection, func, select
 from domain import confinement, metering
 from domain.agents import AGENTS
 from domain.document import inspect, parse
-from domain.errors import InvalidPlan, NotFound
+from domain.errors import InvalidPlan
 from domain.lifecycle import Move, Receipt
-from domain.plan import PlanEvent, PlanState, RevisionEvent, TaskSpec
+from domain.plan import PLAN, PlanEvent, PlanState, RevisionEvent, TaskSpec
 from domain.run import Role
 from domain.view import Happening, PlanView, Proposed, TaskView, needs_person
 from store.costs import spent_on
 from store.moves import lock_chain, move
-from store.plans import PlanRow, list_plans, load_plan, load_revision
-from store.receipts import head_of, receipts_of
+from store.plans import PlanRow, list_plans, load_plan, load_plans, load_revision, texts_of
+from store.receipts import Head, heads_of, receipts_of
 from store.revision import proposal_of
 from store.tables import plans, questions, receipts, runs, slots, tasks
 from store.tasks import load_tasks
@@ -56,18 +57,26 @@ class PlanInList:
 
 def plans_in_list(connection: Connection, owner: str) -> list[PlanInList]:
     """Every plan of an owner, the newest first."""
-    theirs = list_plans(connection, owner)
     query = select(receipts.c.chain, receipts.c.at).where(
         receipts.c.seq == 1, receipts.c.chain.in_(select(plans.c.id).where(plans.c.owner == owner))
     )
     published = {row.chain: row.at for row in connection.execute(query)}
-    found = [
-        PlanInList(
-            plan.id, plan.state, needs_person(plan, _confirmed(connection, plan.id).values()), published[plan.id]
-        )
-        for plan in theirs
-    ]
+    theirs = list_plans(connection, owner)
+    waits = _waiting(connection, theirs)
+    found = [PlanInList(plan.id, plan.state, plan.id in waits, published[plan.id]) for plan in theirs]
     return sorted(found, key=lambda each: each.published, reverse=True)
+
+
+def _waiting(connection: Connection, theirs: Iterable[PlanRow]) -> set[str]:
+    """The ids of those plans that wait for a person. Of what has ended nothing does."""
+    open_plans = {plan.id: plan for plan in theirs if plan.state not in PLAN.ended}
+    boxes = _confirmed(connection, list(open_plans))
+    return {id for id, plan in open_plans.items() if needs_person(plan, boxes.get(id, {}).values())}
+
+
+def waiting_plans(connection: Connection, owner: str) -> set[str]:
+    """The ids of an owner's plans that wait for a person."""
+    return _waiting(connection, list_plans(connection, owner))
 
 
 def plan_view(connection: Connection, plan_id: str, seen: int = 0) -> PlanView | None:
@@ -75,14 +84,67 @@ def plan_view(connection: Connection, plan_id: str, seen: int = 0) -> PlanView |
 
     Of its story only what follows the receipt `seen`: whoever looks often need not be told it again.
     """
-    try:
-        plan = load_plan(connection, plan_id)
-    except NotFound:
+    view = plan_views(connection, [plan_id]).get(plan_id)
+    if view is None:
         return None
-    seq, head = head_of(connection, plan_id)
-    latest = receipts_of(connection, plan_id, after=max(seen, seq - STORY), limit=STORY)
-    text = load_revision(connection, plan.id, plan.revision).text
-    begun = metering_of(connection, plan_id=plan_id)
+    latest = receipts_of(connection, plan_id, after=max(seen, view.seq - STORY), limit=STORY)
+    return replace(
+        view,
+        story=tuple(line for receipt in latest if (line := tell(receipt)) is not None),
+        story_starts_at=max(0, view.seq - STORY) + 1,
+    )
+
+
+def plan_views(connection: Connection, plan_ids: Collection[str]) -> dict[str, PlanView]:
+    """These plans by their ids, without their stories, in as many statements as one takes.
+
+    Those that were never published are left out.
+    """
+    boxes = _confirmed(connection, plan_ids)
+    texts = texts_of(connection, plan_ids)
+    heads = heads_of(connection, plan_ids)
+    ways = _ways(connection, plan_ids)
+    money = spent_on(connection, plan_ids)
+    return {
+        plan.id: replace(
+            _view(plan, texts.get(plan.id, ""), heads[plan.id], boxes, ways, money),
+            proposed=_proposed(connection, plan),
+        )
+        for plan in load_plans(connection, plan_ids)
+    }
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """What the runs of a plan were that have begun: how they were confined, and what its agents' metering was."""
+
+    confined: list[str] = field(default_factory=list)
+    metered: list[str] = field(default_factory=list)
+
+
+def _ways(connection: Connection, plan_ids: Collection[str]) -> dict[str, _Ways]:
+    columns = (runs.c.plan_id, runs.c.runtime, runs.c.confinement, runs.c.metering)
+    found: dict[str, _Ways] = {}
+    for plan, runtime, confined, metered in connection.execute(
+        select(*columns).where(runs.c.plan_id.in_(plan_ids)).distinct()
+    ):
+        ways = found.setdefault(plan, _Ways())
+        ways.confined.append(confined)
+        if runtime in AGENTS and confined:
+            ways.metered.append(metered)
+    return found
+
+
+def _view(
+    plan: PlanRow,
+    text: str,
+    head: Head,
+    boxes: Mapping[str, Mapping[int, TaskView]],
+    ways: Mapping[str, _Ways],
+    money: Mapping[str, int],
+) -> PlanView:
+    way = ways.get(plan.id, _Ways())
+    begun = metering.of_runs(way.metered)
     return PlanView(
         plan_id=plan.id,
         slug=plan.slug,
@@ -95,15 +157,12 @@ def plan_view(connection: Connection, plan_id: str, seen: int = 0) -> PlanView |
         paused=plan.paused,
         revision=plan.revision,
         digest=plan.digest,
-        seq=seq,
-        head=head,
-        tasks=_tasks(connection, plan, text),
-        story=tuple(line for receipt in latest if (line := tell(receipt)) is not None),
-        story_starts_at=max(0, seq - STORY) + 1,
-        confinement=confinement_of(connection, plan_id=plan_id),
-        spent_nano_usd=metering.known(spent_on(connection, plan_id), unmetered=metering.has_unmetered(begun)),
+        seq=head.seq,
+        head=head.hash,
+        tasks=_tasks(plan, text, boxes.get(plan.id, {})),
+        confinement=confinement.of_runs(way.confined),
+        spent_nano_usd=metering.known(money.get(plan.id, 0), unmetered=metering.has_unmetered(begun)),
         metering=metering.of_runs(filter(None, (begun, _expected_metering(text, plan.slug)))),
-        proposed=_proposed(connection, plan),
     )
 
 
@@ -160,8 +219,7 @@ def _proposed(connection: Connection, plan: PlanRow) -> Proposed | None:
     return Proposed(found.revision.number, found.revision.digest, summary, found.lines)
 
 
-def _tasks(connection: Connection, plan: PlanRow, text: str) -> tuple[TaskView, ...]:
-    begun = _confirmed(connection, plan.id)
+def _tasks(plan: PlanRow, text: str, begun: Mapping[int, TaskView]) -> tuple[TaskView, ...]:
     boxes = _boxes(text, plan.slug)
     seen = {box.ordinal for box in boxes}
     return tuple(_box(box, begun.get(box.ordinal)) for box in boxes) + tuple(
@@ -192,10 +250,11 @@ def _expected_metering(text: str, slug: str) -> str:
         return ""
 
 
-def _confirmed(connection: Connection, plan_id: str) -> dict[int, TaskView]:
+def _confirmed(connection: Connection, plan_ids: Collection[str]) -> dict[str, dict[int, TaskView]]:
+    """The boxes of these plans that became tasks, by plan and ordinal."""
     authors = (
         select(runs.c.task_id, func.count().label("count"))
-        .where(runs.c.plan_id == plan_id, runs.c.role == Role.AUTHOR)
+        .where(runs.c.plan_id.in_(plan_ids), runs.c.role == Role.AUTHOR)
         .group_by(runs.c.task_id)
         .subquery()
     )
@@ -212,10 +271,11 @@ def _confirmed(connection: Connection, plan_id: str) -> dict[int, TaskView]:
             .outerjoin(questions, (questions.c.id == tasks.c.question_id) & (questions.c.state == "open"))
             .outerjoin(slots, slots.c.task_id == tasks.c.id)
         )
-        .where(tasks.c.plan_id == plan_id)
+        .where(tasks.c.plan_id.in_(plan_ids))
     )
-    return {
-        row.ordinal: TaskView(
+    found: dict[str, dict[int, TaskView]] = {}
+    for row in connection.execute(query):
+        found.setdefault(row.plan_id, {})[row.ordinal] = TaskView(
             ordinal=row.ordinal,
             title=row.title,
             state=row.state,
@@ -231,5 +291,4 @@ def _confirmed(connection: Connection, plan_id: str) -> dict[int, TaskView]:
             has_slot=row.has_slot,
             after=tuple(row.after),
         )
-        for row in connection.execute(query)
-    }
+    return found

@@ -1,4 +1,4 @@
-"""Reading the store: the report of a plan, its receipts, and the audit of all of them."""
+"""Reading the store: plans as Markdown, reports, costs, receipts, and the audit of all of them."""
 
 from __future__ import annotations
 
@@ -11,26 +11,63 @@ from starter.exits import Exit
 from starter.options import Json, Plan
 
 
-def report(
+def show(
     plan: Plan,
+    write: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write it into this folder as SLUG.md instead; it may be committed."),
+    ] = None,
+    json: Json = False,
+) -> Exit:
+    """Print a plan as Markdown, made from the work graph alone.
+
+    It is the text as it was published, with the state of each box: its pull request, its proof, its checks,
+    what reviewers said of it, what it cost, and what it asks. The same graph makes the same bytes. With
+    --write, a file that was edited since it was made is said, kept as SLUG.md.edited, and made anew: nothing
+    reads it back. What is no projection of this plan is not written over.
+    """
+    from starter import showing
+
+    return showing.show(plan, write, json=json)
+
+
+def report(
+    plan: Annotated[
+        str,
+        typer.Argument(metavar="PLAN", help="A plan's file, slug or id; all of yours that moved when not given."),
+    ] = "",
+    since: Annotated[
+        str,
+        typer.Option(
+            metavar="WHEN",
+            help="From when on: 12h, 2d, 2026-03-01, or 2026-03-01T18:30 in your days' time zone. All of a PLAN's "
+            "time when not given, and 24h without one.",
+        ),
+    ] = "",
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write it as a page into this file: one, that needs no other.")
+    ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown also on a terminal.")] = False,
     json: Json = False,
 ) -> Exit:
-    """Print the report of a plan.
+    """Print the report of a plan, or of every plan that moved.
 
-    It says what was asked, what landed with what proof, what was merged unproven, and what waits.
+    It says what was asked, what landed with what proof, what was merged unproven, what failed, what waits for
+    a person and what answers it, and what it cost: by task, role and model. Without a PLAN it tells of the last
+    24 hours, and of everything that waits. The page has a timeline of all runs and a chart of the costs as well.
     """
-    from starter import reading
+    from starter.reporting import giving
 
-    return reading.report(plan, markdown=markdown, json=json)
+    return giving.report(plan, since, html, markdown=markdown, json=json)
 
 
 def costs(plan: Plan, json: Json = False) -> Exit:
     """Print what a plan has cost.
 
-    By task, run and model: what is spent, what is held, and what is left. Held is what calls that are under
-    way may come to. What no relay answers for any more, and no usage is known of, counts in full. Of runs that
-    are unmetered nobody knows what they cost; they are told, and in no sum.
+    By role and by model, and by task, run and model: what is spent, what is held, and what is left. Each of
+    these adds up to the plan. Held is what calls that are under way may come to. What no relay answers for any
+    more, and no usage is known of, counts in full. Of runs that are unmetered nobody knows what they cost; they
+    are told, and in no sum.
     """
     from starter import costs as costs_
 

@@ -27,6 +27,7 @@ from tests.bench.figures import Figure, Row, show
 from tests.bench.gateway import find_litellm
 from tests.bench.ledger import ledger
 from tests.bench.plans import SLOTS, Installed, Spent, installed
+from tests.bench.reading import reading
 from tests.bench.relaying import relaying
 from tests.bench.supervising import hook, supervision
 from tests.bench.two_relays import two_relays
@@ -34,7 +35,7 @@ from tests.bench.two_relays import two_relays
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured: rounds of each kind, plans of three tasks at once, model calls."""
+    """How much is measured: rounds of each kind, plans of three tasks at once, model calls, the most boxes."""
 
     commands: int
     singles: int
@@ -44,10 +45,11 @@ class Size:
     most: int
     ledgers: int
     calls: int
+    boxes: int
 
 
-FULL = Size(commands=7, singles=7, crowds=3, many=50, few=10, most=100, ledgers=3, calls=3200)
-QUICK = Size(commands=3, singles=3, crowds=1, many=5, few=3, most=9, ledgers=1, calls=640)
+FULL = Size(commands=7, singles=7, crowds=3, many=50, few=10, most=100, ledgers=3, calls=3200, boxes=200)
+QUICK = Size(commands=3, singles=3, crowds=1, many=5, few=3, most=9, ledgers=1, calls=640, boxes=20)
 
 BOXES = 3
 SECONDS = 3.0
@@ -64,6 +66,8 @@ async def bench(size: Size, folder: Path) -> list[Row]:
     spending = await asyncio.to_thread(ledger, folder, size.ledgers, SECONDS)
     _tell("commands and supervision")
     figures: list[Row] = list(startup.commands(folder, size.commands))
+    _tell(f"reading a plan of {size.boxes} tasks")
+    figures += reading(folder, size.boxes, size.commands)
     supervised = [*supervision(folder, size.commands), hook(folder, 5 * size.commands)]
     _tell("agents")
     sent = list(agents(folder, AGENT_ROUNDS, f"{ROOT / '.agents/node_modules/.bin'}:{os.environ['PATH']}"))

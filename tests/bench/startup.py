@@ -38,7 +38,7 @@ os._exit(0)
 
 def compile_bytecode() -> None:
     """Compile what the commands import, as an installation does; what is compiled already stays."""
-    for room in ("starter", "domain", "store"):
+    for room in ("starter", "domain", "store", "activities", "forge", "telemetry"):
         compileall.compile_dir(ROOT / room, quiet=1)
 
 

@@ -5,16 +5,34 @@ from __future__ import annotations
 import pytest
 
 from starter.costs import in_words, lines, with_units
-from store.costs import ModelCosts, Money, PlanCosts, Request, RunCosts, TaskCosts
+from store.costs import ModelCosts, Money, PlanCosts, Request, RoleCosts, RunCosts, TaskCosts
+
+TOKENS = {"input": 5, "output": 2, "cache_read": 0}
+MODEL = ModelCosts("a-model", 3, 1, 70, 10, TOKENS, (Request("req_1", 40),))
+RUN = RunCosts("p-1-author-1", "author", Money(10, 70, 100), (MODEL,), "metered")
+COSTS = PlanCosts(
+    "p", Money(10, 70), "2026-03-01", "UTC", Money(0, 80, 50),
+    tasks=(TaskCosts("p-1", 1, "One", Money(10, 70, 100), (RUN,)),),
+    roles=(RoleCosts("author", 3, 1, 70, 10, TOKENS),),
+    models=(ModelCosts("a-model", 3, 1, 70, 10, TOKENS),),
+)  # fmt: skip
+
+
+def test_what_each_role_and_each_model_came_to_is_told_before_the_tasks() -> None:
+    told = list(lines(COSTS))
+    came_to = "3 calls, 1 without usage, 0.00000007 USD, 0.00000001 USD held; tokens: 5 input, 2 output"
+    assert told[1:3] == [f"  role author: {came_to}", f"  model a-model: {came_to}"]
+    assert told[3].startswith("  1. One: ")
+    assert f"       a-model: {came_to}" in told
 
 
 def test_every_amount_is_told_with_its_unit_and_with_what_is_left_of_it() -> None:
-    model = ModelCosts("a-model", 3, 1, 70, {"input": 5, "output": 2}, (Request("req_1", 40),))
-    run = RunCosts("p-1-author-1", Money(10, 70, 100), (model,), "metered")
-    task = TaskCosts("p-1", 1, "One", Money(10, 70, 100), (run,))
-    told = with_units(PlanCosts("p", Money(10, 70), "2026-03-01", "UTC", Money(0, 80, 50), (task,)))
+    told = with_units(COSTS)
     money = {"held_nano_usd": 10, "spent_nano_usd": 70, "cap_nano_usd": 100, "unmetered_runs": 0, "left_nano_usd": 20}
     day = {"held_nano_usd": 0, "spent_nano_usd": 80, "cap_nano_usd": 50, "unmetered_runs": 0, "left_nano_usd": 0}
+    came_to = {
+        "calls": 3, "unmeasured": 1, "spent_nano_usd": 70, "held_nano_usd": 10, "tokens": TOKENS, "unmetered_runs": 0,
+    }  # fmt: skip
     assert told == {
         "plan": "p",
         "money": {**money, "cap_nano_usd": None, "left_nano_usd": None},
@@ -30,14 +48,12 @@ def test_every_amount_is_told_with_its_unit_and_with_what_is_left_of_it() -> Non
                 "runs": [
                     {
                         "run": "p-1-author-1",
+                        "role": "author",
                         "money": money,
                         "models": [
                             {
                                 "model": "a-model",
-                                "calls": 3,
-                                "unmeasured": 1,
-                                "spent_nano_usd": 70,
-                                "tokens": {"input": 5, "output": 2},
+                                **came_to,
                                 "requests": [{"id": "req_1", "spent_nano_usd": 40}],
                             }
                         ],
@@ -46,6 +62,8 @@ def test_every_amount_is_told_with_its_unit_and_with_what_is_left_of_it() -> Non
                 ],
             }
         ],
+        "roles": [{"role": "author", **came_to}],
+        "models": [{"model": "a-model", **came_to, "requests": []}],
     }
 
 
@@ -69,12 +87,20 @@ def test_what_is_not_known_is_never_said_to_be_nothing(money: Money, said: str) 
 
 
 def test_a_run_that_is_unmetered_is_told_as_such_a_one() -> None:
-    run = RunCosts("p-1-author-1", Money(0, 0, None, 1), (), "unmetered")
+    run = RunCosts("p-1-author-1", "author", Money(0, 0, None, 1), (), "unmetered")
     task = TaskCosts("p-1", 1, "One", Money(0, 0, None, 1), (run,))
-    found = PlanCosts("p", Money(0, 0, None, 1), "2026-03-01", "UTC", Money(0, 0, 5 * CENT, 1), (task,))
+    found = PlanCosts(
+        "p", Money(0, 0, None, 1), "2026-03-01", "UTC", Money(0, 0, 5 * CENT, 1), (task,),
+        roles=(RoleCosts("author", 0, 0, None, 0, {}, 1),),
+        models=(ModelCosts("a-model", 3, 1, 70, 0, TOKENS, unmetered_runs=1),),
+    )  # fmt: skip
+    unknown = "what 1 unmetered run cost is not known"
     assert list(lines(found)) == [
         "p: what 1 unmetered run cost is not known",
-        "1. One: what 1 unmetered run cost is not known",
+        "  role author: what 1 unmetered run cost is not known",
+        f"  model a-model: 3 calls, 1 without usage, 0.00000007 USD; tokens: 5 input, 2 output; {unknown}",
+        "  1. One: what 1 unmetered run cost is not known",
         "     author-1: unmetered, and what it cost is not known",
         "2026-03-01 in UTC, over all plans: what 1 unmetered run cost is not known; 0.05 USD of 0.05 USD left",
     ]
+    assert with_units(found)["roles"][0]["spent_nano_usd"] is None

@@ -47,7 +47,7 @@ def test_what_may_be_left_out_is_in_brackets_and_its_default_is_said(watchbill):
 
 MACHINES_READ = (
     "check", "submit", "confirm", "revise", "status", "watch", "pause", "resume", "approve", "answer", "retry",
-    "cancel", "archive", "report", "receipts", "audit", "doctor",
+    "cancel", "archive", "show", "report", "costs", "receipts", "audit", "doctor",
 )  # fmt: skip
 
 

@@ -11,13 +11,15 @@ import sys
 import termios
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from domain.view import PlanView, Proposed, TaskView
 from starter.following import Over
 from starter.hints import all_merged, waiting
-from starter.report import build, to_markdown
+from starter.reporting.building import Known, build
+from starter.reporting.markdown import to_markdown
 from starter.tables import show_plan
 from starter.watching import tell_person
 
@@ -95,7 +97,7 @@ def test_what_to_type_is_never_broken(monkeypatch):
 
 
 def test_a_report_tells_a_question_to_its_last_word():
-    assert_nothing_is_lost(to_markdown(build(ASKING, "", [], [], [])))
+    assert_nothing_is_lost(to_markdown(build(Known(ASKING), datetime.now(UTC))))
 
 
 TITLE = "Make the start faster"

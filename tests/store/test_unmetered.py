@@ -73,6 +73,8 @@ def test_what_it_cost_is_never_said_to_be_nothing(store: Store, ada: Spender) ->
     assert [(task.money.unmetered_runs, task.money.known) for task in found.tasks] == [(1, None), (0, 0)]
     assert [[run.metering for run in task.runs] for task in found.tasks] == [["unmetered"], []]
     assert (found.day_money.unmetered_runs, tomorrow.day_money.unmetered_runs) == (1, 0)
+    assert [(role.role, role.spent, role.unmetered_runs) for role in found.roles] == [("author", None, 1)]
+    assert [(model.spent, model.unmetered_runs) for model in found.models] == [(None, 1)]
 
 
 def test_what_was_counted_beside_it_is_told(store: Store, ada: Spender) -> None:
@@ -84,6 +86,9 @@ def test_what_was_counted_beside_it_is_told(store: Store, ada: Spender) -> None:
         found = plan_costs(connection, ada.plan, AT)
     assert found is not None
     assert (found.money.known, found.money.unmetered_runs) == (2 * CENT, 1)
+    assert [(role.role, role.spent, role.calls, role.unmetered_runs) for role in found.roles] == [
+        ("author", 2 * CENT, 1, 1)
+    ]
 
 
 def test_the_audit_knows_of_it_and_names_money_that_it_cannot_have_had(store: Store, ada: Spender) -> None:
