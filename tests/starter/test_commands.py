@@ -239,4 +239,4 @@ def test_what_is_known_is_edited_as_a_document_and_a_stale_edit_is_refused(insta
     for_all = installed("context", "edit", "--repository", "acme/shop", "--file", added)
     assert for_all.stdout == "acme/shop: 1 note added\n"
     assert "## Operating knowledge of acme/shop" in installed("context", "known").stdout
-    assert installed.json("audit")["findings"] == []
+    assert installed.json("audit", "known")["findings"] == []
