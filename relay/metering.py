@@ -34,6 +34,7 @@ class Meter:
         self._splitter = Splitter(LONGEST, apart=self._strips)
         self._whole = bytearray()
         self._lost = False
+        self._last = b""
         self.named = ""
         """What the answer calls itself; empty where that was not told beside its usage."""
 
@@ -64,8 +65,12 @@ class Meter:
             self._lose(error)
 
     def rest(self) -> bytes:
-        """What was held back of a stream that ended in the middle of an event."""
-        return self._splitter.rest() if self._strips and not self._lost else b""
+        """What was held back of a stream that ended, and is the caller's."""
+        if not self._strips:
+            return b""
+        if not self._lost:
+            self._close()
+        return self._last if self._lost else self._last + self._splitter.rest()
 
     def used(self, *, whole: bool) -> Usage | None:
         """What the call used; None where that was not told. `whole`: the answer came to its end."""
@@ -73,11 +78,22 @@ class Meter:
             return None
         try:
             if self._watch is not None:
+                self._close()
                 return self._watch.used(whole=whole)
             return self._shape.used(self._read(self._whole)) if whole and self._whole else None
         except ValueError as error:
             self._lose(error)
             return None
+
+    def _close(self) -> None:
+        """Take in the event of which only the end of the stream shows that it is whole."""
+        if not self._strips or not (event := self._splitter.close()):
+            return
+        try:
+            self._last = b"" if self._is_ours(event) else event
+        except ValueError as error:
+            self._last = event + self._splitter.rest()
+            self._lose(error)
 
     def _lose(self, error: ValueError) -> None:
         self._lost = True

@@ -18,7 +18,8 @@ class TooLong(ValueError):
 class Splitter:
     """Cuts a stream where events end. `longest` is the bytes of an event beyond which TooLong is raised.
 
-    Events that are whole at the same time stay together, unless each is wanted `apart`.
+    Events that are whole at the same time stay together, unless each is wanted `apart`: then each comes with all of
+    the line breaks behind it, so one that ends in a CR waits for the LF that may follow, or for `close`.
     """
 
     def __init__(self, longest: int, *, apart: bool = False) -> None:
@@ -45,13 +46,20 @@ class Splitter:
 
     def _ends(self, start: int) -> Iterator[int]:
         if self._apart:
-            yield from (end.end() for end in _END.finditer(self._rest, start))
+            ends = (end.end() for end in _END.finditer(self._rest, start))
+            yield from (end for end in ends if end < len(self._rest) or not self._rest.endswith(b"\r"))
             return
         # Every form that _END knows has one of these at its end; the last one is found much faster.
         places = ((self._rest.rfind(end, start), len(end)) for end in _LAST)
         last = max((place + length for place, length in places if place >= 0), default=0)
         if last:
             yield last
+
+    def close(self) -> bytes:
+        """The event that is whole now that nothing more comes; empty where there is none."""
+        event = bytes(self._rest) if self._rest.endswith((b"\r\r", b"\n\r")) else b""
+        del self._rest[: len(event)]
+        return event
 
     def rest(self) -> bytes:
         """What stands at the end of the stream without the line breaks behind it."""

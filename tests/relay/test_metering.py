@@ -147,12 +147,28 @@ def test_a_stream_may_come_in_any_pieces(told: tuple[str, bytes, Usage], at: lis
     assert (passed, meter.used(whole=True)) == (stream, used)
 
 
-@given(st.lists(st.integers(0, 10_000), max_size=30), st.sampled_from(["\n\n", "\r\n\r\n"]))
+@pytest.mark.parametrize("end", ["\n\n", "\r\n\r\n", "\r\r"])
+def test_wherever_a_stream_is_cut_once_only_what_is_ours_is_taken_out(end: str) -> None:
+    asked = sse(*CHAT, "[DONE]", named=False, end=end)
+    stream = sse(*CHAT, TOLD, "[DONE]", named=False, end=end)
+    for place in range(len(stream) + 1):
+        meter, passed = metered("openai.chat", cut(stream, [place]), strips=True)
+        assert (passed, meter.used(whole=True)) == (asked, CHATTED), place
+
+
+@given(st.lists(st.integers(0, 10_000), max_size=30), st.sampled_from(["\n\n", "\r\n\r\n", "\r\r"]))
 def test_what_the_caller_did_not_ask_for_is_taken_out_and_nothing_else(at: list[int], end: str) -> None:
     asked = sse(*CHAT, "[DONE]", named=False, end=end)
     stream = sse(*CHAT, TOLD, "[DONE]", named=False, end=end)
     meter, passed = metered("openai.chat", cut(stream, at), strips=True)
     assert (passed, meter.used(whole=True)) == (asked, CHATTED)
+
+
+def test_a_last_event_that_cannot_be_read_is_passed_on_and_tells_nothing() -> None:
+    broken = b'data: {"choices": [], "usage": {"prompt_tokens": }\r\r'
+    meter, passed = metered("openai.chat", [sse(*CHAT, named=False, end="\r\r"), broken], strips=True)
+    assert passed.endswith(broken)
+    assert meter.used(whole=True) is None
 
 
 def test_what_is_held_back_comes_when_the_stream_ends_in_the_middle() -> None:
