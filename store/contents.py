@@ -25,6 +25,11 @@ FOLDER = "evidence"
 """The folder beside the file of a SQLite graph."""
 
 
+SMALL = 4096
+"""Bytes that lie in the graph all the same: its commit is synced anyway, and a file of their own takes three syncs
+more, while everybody else waits for the graph's lock."""
+
+
 class Place(StrEnum):
     """Where the bytes of an artifact are, as its row tells."""
 
@@ -116,8 +121,10 @@ def keep(connection: Connection, content: bytes) -> str:
     A crash before its end leaves a file that no row names, and no row that names no file.
     """
     name = digest(content)
-    contents = _where(connection)
+    contents = _where(connection, len(content))
     contents.keep(name, content)
+    if contents.place is Place.GRAPH:
+        return name
     row = {"digest": name, "size": len(content), "content": b"", "place": contents.place}
     connection.execute(insert_into(connection, artifacts).on_conflict_do_nothing(), row)
     return name
@@ -142,8 +149,9 @@ def folder_beside(graph: str) -> Path:
     return Path(graph).absolute().with_name(FOLDER)
 
 
-def _where(connection: Connection) -> Contents:
-    return Table(connection) if connection.dialect.name == "postgresql" else _folder(connection)
+def _where(connection: Connection, size: int) -> Contents:
+    in_graph = size <= SMALL or connection.dialect.name == "postgresql"
+    return Table(connection) if in_graph else _folder(connection)
 
 
 def _folder(connection: Connection) -> Folder:

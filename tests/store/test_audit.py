@@ -15,6 +15,7 @@ from domain.confinement import Confinement
 from domain.lifecycle import canonical, receipt_hash
 from domain.run import EvidenceKind
 from store import audit as audit_module
+from store import contents
 from store.audit import Finding, audit
 from store.contents import folder_beside
 from store.database import Store
@@ -25,6 +26,12 @@ from store.runs import Keeper, spawned
 from store.tables import artifacts, briefs, chains, evidence, plans, receipts, runs, tasks
 from store.tasks import load_run
 from store.words import Brief, put_brief
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept here lies where larger evidence does."""
+    monkeypatch.setattr(contents, "SMALL", -1)
 
 
 @pytest.fixture

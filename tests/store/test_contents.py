@@ -28,6 +28,12 @@ SEEN = b"2 passed\xff\0"
 NAME = digest(SEEN)
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept here lies where larger evidence does."""
+    monkeypatch.setattr(contents, "SMALL", -1)
+
+
 def kept(store: Store, what: bytes = SEEN) -> str:
     with store.write() as connection:
         return contents.keep(connection, what)
@@ -51,6 +57,18 @@ def test_what_is_kept_is_read_back_byte_for_byte_and_kept_once(store: Store) -> 
         rows = connection.execute(select(artifacts.c.size, artifacts.c.place)).all()
     place = "graph" if store.url.startswith("postgresql") else "folder"
     assert [tuple(row) for row in rows] == [(len(SEEN), place)]
+
+
+def test_what_is_small_lies_in_the_graph_and_what_is_larger_beside_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contents, "SMALL", 4)
+    small, larger = (kept(store, b"x" * size) for size in (4, 5))
+    assert (read(store, small), read(store, larger)) == (b"xxxx", b"xxxxx")
+    with store.read() as connection:
+        places = dict(connection.execute(select(artifacts.c.digest, artifacts.c.place)).tuples().all())
+    beside = "graph" if store.url.startswith("postgresql") else "folder"
+    assert places == {small: "graph", larger: beside}
 
 
 def test_nothing_is_found_under_a_name_that_nobody_kept(store: Store) -> None:
