@@ -29,7 +29,7 @@ def _bound(probe: socket.socket, port: int) -> int:
     # Connections that ended a moment ago do not keep a server off its port, so they are no obstacle here.
     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     drawn = random.sample(range(_LOWEST, _given_from()), 20)
-    for candidate in (port, *drawn) if port else drawn:
+    for candidate in (port, *drawn) if port and _is_ours(port) else drawn:
         try:
             probe.bind((HOST, candidate))
         except OSError:
@@ -37,6 +37,25 @@ def _bound(probe: socket.socket, port: int) -> int:
         return candidate
     probe.bind((HOST, 0))
     return int(probe.getsockname()[1])
+
+
+_OURS: dict[int, socket.socket] = {}
+
+
+def _is_ours(port: int) -> bool:
+    """Whether no other process of this machine means to use its usual port, which all prefer and may choose at once.
+
+    It is said by a name that the kernel gives to one socket, and takes back when the process ends.
+    """
+    if port not in _OURS:
+        sign = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            sign.bind(f"\0watchbill-port-{port}")
+        except OSError:
+            sign.close()
+            return False
+        _OURS[port] = sign
+    return True
 
 
 def _given_from() -> int:
