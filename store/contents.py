@@ -1,7 +1,8 @@
 """Where the bytes of evidence are: each under the sha256 of what it is, and looked at again whenever it is read.
 
 On one machine, which is where a SQLite graph is, that is a folder beside the graph's file. With PostgreSQL a worker
-on one host sees what a command on another is asked for, so it is a table that both can reach.
+on one host sees what a command on another is asked for, so it is a table that both can reach. What is small lies in
+that table on either engine.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ class Contents(Protocol):
     def place(self) -> Place: ...
 
     def keep(self, name: str, content: bytes) -> None:
-        """Keep what has this name, for good once this returns; a repeat finds it, and mends what is damaged."""
+        """Keep what has this name, for good once this returns or its transaction ends; a repeat finds it.
+
+        A file that is damaged is mended by that; a row of the graph is not.
+        """
         ...
 
     def read(self, name: str) -> bytes:
