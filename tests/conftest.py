@@ -16,6 +16,7 @@ import psutil
 import pytest
 import sqlalchemy as sa
 
+from store import contents
 from store.database import SCHEMA, Store, migrate, open_store
 from store.tables import metadata
 
@@ -35,6 +36,12 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
     Processes that collect side by side must name each test alike, or none of them begins.
     """
     return argname if isinstance(val, bytes) else None
+
+
+@pytest.fixture
+def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All evidence lies where what is larger does."""
+    monkeypatch.setattr(contents, "SMALL", -1)
 
 
 @pytest.fixture(scope="session")

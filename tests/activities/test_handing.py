@@ -13,19 +13,14 @@ from domain.run import EvidenceKind
 from runtimes.folder import RunFolder
 from runtimes.port import GIVEN, Job
 from runtimes.shell import private_environment
-from store import contents
 from store.contents import folder_beside
 from store.database import Store
 from tests.store.test_briefing import PLAN, begun, make, see
 
+pytestmark = pytest.mark.usefixtures("nothing_is_small")
+
 BYTES = b"\xff\x00 2 passed\r\n"
 HEAD = "b" * 40
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is kept here lies where larger evidence does."""
-    monkeypatch.setattr(contents, "SMALL", -1)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -472,3 +473,22 @@ def test_importing_the_addresses_loads_nothing_heavy():
     code = "import sys, starter.local.addresses; print({'asyncio', 'temporalio'} & sys.modules.keys())"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.strip() == "set()"
+
+
+def test_of_several_that_choose_at_once_one_alone_means_the_usual_port() -> None:
+    """Nobody listens yet when the others look, so each of them would find it free."""
+    with socket.socket() as probe:
+        probe.bind((ports.HOST, 0))
+        usual = probe.getsockname()[1]
+    choosing = f"from starter.local import ports; print(*ports.choose(({usual},)), flush=True); input()"
+    command = [sys.executable, "-c", choosing]
+    with ExitStack() as stack:
+        all_of_them = [
+            stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+            for _ in range(3)
+        ]
+        chosen = [int(each.stdout.readline()) for each in all_of_them if each.stdout]
+        for each in all_of_them:
+            each.communicate("\n")
+    assert len(set(chosen)) == 3
+    assert chosen.count(usual) == 1

@@ -15,7 +15,6 @@ from domain.confinement import Confinement
 from domain.lifecycle import canonical, receipt_hash
 from domain.run import EvidenceKind
 from store import audit as audit_module
-from store import contents
 from store.audit import Finding, audit
 from store.contents import folder_beside
 from store.database import Store
@@ -27,11 +26,7 @@ from store.tables import artifacts, briefs, chains, evidence, plans, receipts, r
 from store.tasks import load_run
 from store.words import Brief, put_brief
 
-
-@pytest.fixture(autouse=True)
-def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is kept here lies where larger evidence does."""
-    monkeypatch.setattr(contents, "SMALL", -1)
+pytestmark = pytest.mark.usefixtures("nothing_is_small")
 
 
 @pytest.fixture

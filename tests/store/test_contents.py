@@ -24,14 +24,10 @@ from store.tables import artifacts
 from store.tasks import load_run
 from tests.store.test_audit import by_hand
 
+pytestmark = pytest.mark.usefixtures("nothing_is_small")
+
 SEEN = b"2 passed\xff\0"
 NAME = digest(SEEN)
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is kept here lies where larger evidence does."""
-    monkeypatch.setattr(contents, "SMALL", -1)
 
 
 def kept(store: Store, what: bytes = SEEN) -> str:
