@@ -58,14 +58,10 @@ class Mirror:
         They are at `refs/remotes/origin/<branch>` afterwards. Raises NotFound for a base that is not
         there, Unauthorized, Unavailable.
         """
-
-        def work(remote: Remote) -> dict[str, str | None]:
-            heads = remote.heads(base, *branches)
-            if heads[base] is None:
-                raise NotFound(f"{self.repository} has no branch {base!r} to start from; correct the plan's base")
-            return remote.bring(heads)
-
-        return self._with(url, auth, work)
+        heads = self._with(url, auth, lambda remote: remote.fetch(base, *branches))
+        if heads[base] is None:
+            raise NotFound(f"{self.repository} has no branch {base!r} to start from; correct the plan's base")
+        return heads
 
     def cut(self, directory: Path, *, start: str, branch: str, base: str, base_sha: str) -> None:
         """Make the workspace of a task: `branch` checked out at `start`, and a branch `base` at `base_sha`.

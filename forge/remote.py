@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from domain.errors import WatchbillError
+from domain.errors import Unavailable, WatchbillError
 from domain.pull import Push, PushKind
 from forge.git import REMOTE_SECONDS, Auth, lines, push_refusal, refs, refuse_credentials, run
 
@@ -22,6 +22,21 @@ class Remote:
     url: str
     auth: Auth | None
 
+    def fetch(self, base: str, *branches: str) -> dict[str, str | None]:
+        """Bring the base, and those of the other branches that there are; where each of them is now.
+
+        None stands for a branch that is not there. Without its base nothing is brought.
+        """
+        wanted = [_spec(base), *(_spec(_if_there(branch)) for branch in branches)]
+        try:
+            self._bring(wanted, base, *branches)
+        except Unavailable:
+            if self.heads(base)[base] is not None:
+                raise
+            return dict.fromkeys((base, *branches))
+        known = self._known((base, *branches))
+        return {branch: known.get(_ORIGIN + branch) for branch in (base, *branches)}
+
     def heads(self, *branches: str) -> dict[str, str | None]:
         """Where each branch is at the remote now; None where it has no such branch."""
         names = [f"refs/heads/{branch}" for branch in branches]
@@ -29,22 +44,16 @@ class Remote:
         found = {name: sha for sha, name in (line.split("\t", 1) for line in lines(listed))}
         return {branch: found.get(name) for branch, name in zip(branches, names, strict=True)}
 
-    def bring(self, heads: dict[str, str | None]) -> dict[str, str | None]:
-        """Fetch those of the remote's `heads` that are not here yet; answers where they are here now."""
-        known = self._known(heads)
-        missing = [branch for branch, sha in heads.items() if sha and known.get(_ORIGIN + branch) != sha]
-        if not missing:
-            return heads
-        specs = [f"+refs/heads/{branch}:{_ORIGIN}{branch}" for branch in missing]
-        fetch = ("fetch", "--quiet", "--no-write-fetch-head", "--", self.url, *specs)
+    def _bring(self, specs: list[str], *branches: str) -> None:
+        """Fetch by these refspecs; `branches` are those that must find room here."""
+        # Pruned is only what these refspecs speak of: a branch that the remote no longer has is not one here either.
+        fetch = ("fetch", "--quiet", "--prune", "--no-write-fetch-head", "--", self.url, *specs)
         try:
             self._git(*fetch)
         except WatchbillError:
-            if not self._make_room(missing):
+            if not self._make_room(branches):
                 raise
             self._git(*fetch)
-        known = self._known(heads)
-        return {branch: sha and known[_ORIGIN + branch] for branch, sha in heads.items()}
 
     def _known(self, branches: Iterable[str]) -> dict[str, str]:
         """Where these branches are here, and no others: there may be thousands."""
@@ -68,11 +77,12 @@ class Remote:
         if there == sha:
             return Push(PushKind.PUSHED, sha)
         if there != expected:
-            self.bring(heads)
+            if there:
+                self._bring([_spec(branch)], branch)
             return Push(PushKind.MOVED, there)
         raise push_refusal(branch, refusals)
 
-    def _make_room(self, missing: list[str]) -> bool:
+    def _make_room(self, wanted: Iterable[str]) -> bool:
         """Delete what stands in the way of these branches; whether anything did.
 
         A branch `a` that the remote no longer has leaves no room here for its new branch `a/b`.
@@ -80,8 +90,8 @@ class Remote:
         stale = [
             name
             for name in refs(self.mirror, self.lock, _ORIGIN)
-            for wanted in (_ORIGIN + branch for branch in missing)
-            if wanted.startswith(f"{name}/") or name.startswith(f"{wanted}/")
+            for new in (_ORIGIN + branch for branch in wanted)
+            if new.startswith(f"{name}/") or name.startswith(f"{new}/")
         ]
         if stale:
             deletions = "".join(f"delete {name}\n" for name in stale)
@@ -92,3 +102,16 @@ class Remote:
         refuse_credentials(self.url)
         config = self.auth.config(self.url) if self.auth else {}
         return run(self.mirror, *args, config=config, timeout=REMOTE_SECONDS, held=(self.lock,), accept=accept)
+
+
+def _spec(branch: str) -> str:
+    return f"+refs/heads/{branch}:{_ORIGIN}{branch}"
+
+
+def _if_there(branch: str) -> str:
+    """The branch as a pattern that hardly another one matches: git does without what a pattern does not find.
+
+    The star stands late, because the remote lists every branch that begins as the pattern does.
+    """
+    at = max(1, len(branch) - 6)
+    return f"{branch[:at]}*{branch[at + 1 :]}"

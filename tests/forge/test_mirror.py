@@ -28,6 +28,26 @@ def test_a_fetch_brings_the_tasks_branch_with_what_a_person_pushed_to_it(mirror:
     assert plain_git(mirror.path, "show", f"refs/remotes/origin/{BRANCH}:help.txt") == "from a person"
 
 
+def test_a_branch_that_the_remote_deleted_is_not_there_any_more(mirror: Mirror, remote: Remote) -> None:
+    remote.commit(BRANCH, {"help.txt": "from a person"})
+    mirror.fetch(remote.url, None, "main", BRANCH)
+    plain_git(remote.clone, "push", "--quiet", "origin", "--delete", BRANCH)
+    assert mirror.fetch(remote.url, None, "main", BRANCH)[BRANCH] is None
+
+
+def test_a_fetch_brings_no_branch_that_is_only_named_alike(mirror: Mirror, remote: Remote) -> None:
+    for name in (f"{BRANCH}1", f"{BRANCH}-more", BRANCH[:-1], f"other-{BRANCH}"):
+        remote.commit(name, {"a": name})
+    assert mirror.fetch(remote.url, None, "main", BRANCH)[BRANCH] is None
+    assert plain_git(mirror.path, "for-each-ref", "--format=%(refname)", "refs/remotes") == "refs/remotes/origin/main"
+
+
+@pytest.mark.parametrize("branch", ["a", "ab", "fix-it", "a/b"])
+def test_a_branch_with_a_short_name_is_fetched(mirror: Mirror, remote: Remote, branch: str) -> None:
+    pushed = remote.commit(branch, {"a": "1"})
+    assert mirror.fetch(remote.url, None, "main", branch) == {"main": remote.head("main"), branch: pushed}
+
+
 def test_a_later_fetch_sees_new_commits_and_a_rewritten_branch(mirror: Mirror, remote: Remote) -> None:
     mirror.fetch(remote.url, None, "main")
     newer = remote.commit("main", {"a": "1"})
