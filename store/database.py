@@ -142,8 +142,13 @@ def schema_is_current(engine: Engine) -> bool:
 
 def insert_into(connection: Connection, into: Table) -> postgresql.Insert | sqlite.Insert:
     """An INSERT that knows ON CONFLICT, which both engines spell alike and SQLAlchemy keeps apart."""
+    return insert_of(connection.dialect.name, into)
+
+
+def insert_of(dialect: str, into: Table) -> postgresql.Insert | sqlite.Insert:
+    """The same by the dialect's name, for statements that are made once for each."""
     # A command that reads a store of one kind need not load the other's dialect: that takes a tenth of its time.
-    if connection.dialect.name == "postgresql":
+    if dialect == "postgresql":
         from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 
         return postgresql_insert(into)

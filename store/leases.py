@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 
-from sqlalchemy import Connection, RowMapping, delete, select, update
+from sqlalchemy import Connection, Executable, RowMapping, bindparam, delete, select, update
 
 from domain.errors import Superseded
-from store.database import insert_into
+from store.database import insert_into, insert_of
 from store.moves import lock_chain
 from store.tables import leases, slots
 
@@ -95,14 +96,24 @@ def take_lease(connection: Connection, lease: Lease, now: datetime) -> None:
     `now` is the moment up to which another's lease must have lapsed: take the allowance for clock
     skew off it first. Raises Superseded while another worker's lease holds, or when a newer epoch has it.
     """
-    wish = insert_into(connection, leases).values(vars(lease))
-    given = wish.on_conflict_do_update(
-        index_elements=["run_id"],
-        set_={name: wish.excluded[name] for name in ("worker", "host", "boot", "epoch", "lease_until")},
-        where=(leases.c.epoch <= lease.epoch) & ((leases.c.worker == lease.worker) | (leases.c.lease_until <= now)),
-    ).returning(leases.c.run_id)
-    if connection.execute(given).one_or_none() is None:
+    given = connection.execute(_taking(connection.dialect.name), {**vars(lease), "now": now})
+    if given.one_or_none() is None:
         raise Superseded(f"another worker looks after run {lease.run_id}")
+
+
+@cache
+def _taking(dialect: str) -> Executable:
+    wish = insert_of(dialect, leases)
+    new = wish.excluded
+    return wish.on_conflict_do_update(
+        index_elements=["run_id"],
+        set_={name: new[name] for name in ("worker", "host", "boot", "epoch", "lease_until")},
+        where=(leases.c.epoch <= new.epoch)
+        & (
+            (leases.c.worker == new.worker)
+            | (leases.c.lease_until <= bindparam("now", type_=leases.c.lease_until.type))
+        ),
+    ).returning(leases.c.run_id)
 
 
 def renew_lease(connection: Connection, run_id: str, worker: str, epoch: int, until: datetime) -> None:

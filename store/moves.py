@@ -6,15 +6,16 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, Executable, Row, bindparam, delete, func, insert, select, update
 
 from domain.errors import IllegalMove, KeyReused, Superseded, Unavailable
 from domain.lifecycle import GENESIS, Move, Moved, Receipt, canonical, receipt_hash
 from domain.task import SLOTTED
 from store.caps import follow
-from store.database import insert_into
+from store.database import insert_into, insert_of
 from store.plain import plain, plain_text
 from store.subjects import SUBJECTS
 from store.tables import chains, incarnations, receipts, slots, tasks, watermarks
@@ -58,6 +59,7 @@ _ADVANCE = (
     .where(chains.c.chain == bindparam("on"))
     .values(seq=bindparam("to"), hash=bindparam("head"), owner=bindparam("of"))
 )
+_WRITE = insert(receipts)
 _RELEASE = delete(slots).where(slots.c.task_id == bindparam("task"))
 
 States = dict[tuple[str, str], str | None]
@@ -270,13 +272,16 @@ def _write_receipts(connection: Connection, tip: _Head, made: Collection[Receipt
 
     The watermark is the one row that an owner's plans share, so it is locked last and shortly.
     """
-    raised = (
-        insert_into(connection, watermarks)
-        .values(owner=tip.owner, mark=len(made))
-        .on_conflict_do_update(index_elements=["owner"], set_={"mark": watermarks.c.mark + len(made)})
-        .returning(watermarks.c.mark)
-    )
-    first = connection.execute(raised).scalar_one() - len(made) + 1
+    raised = connection.execute(_raising(connection.dialect.name), {"owner": tip.owner, "mark": len(made)})
+    first = raised.scalar_one() - len(made) + 1
     rows = [{**vars(receipt), "facts": canonical(receipt.facts), "mark": first + n} for n, receipt in enumerate(made)]
     connection.execute(_ADVANCE, {"on": tip.chain, "to": tip.seq, "head": tip.hash, "of": tip.owner})
-    connection.execute(insert(receipts), rows)
+    connection.execute(_WRITE, rows)
+
+
+@cache
+def _raising(dialect: str) -> Executable:
+    raised = insert_of(dialect, watermarks)
+    return raised.on_conflict_do_update(
+        index_elements=["owner"], set_={"mark": watermarks.c.mark + raised.excluded.mark}
+    ).returning(watermarks.c.mark)

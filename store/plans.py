@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, func, select
+from sqlalchemy import Connection, RowMapping, bindparam, func, select
 
 from domain.decision import PlanFacts
 from domain.errors import NotFound
@@ -14,6 +14,26 @@ from domain.plan import PlanState, RevisionState
 from store.tables import plans, revisions
 
 _WAITING = revisions.alias("waiting")
+_CURRENT = (revisions.c.plan_id == plans.c.id) & (revisions.c.number == plans.c.revision)
+_NEWEST_WAITING = (
+    select(func.max(_WAITING.c.number))
+    .where(
+        _WAITING.c.plan_id == plans.c.id,
+        _WAITING.c.number > plans.c.revision,
+        _WAITING.c.state == RevisionState.PROPOSED,
+    )
+    .scalar_subquery()
+)
+_PLANS = select(plans, revisions.c.digest, func.coalesce(_NEWEST_WAITING, 0).label("proposed")).select_from(
+    plans.outerjoin(revisions, _CURRENT)
+)
+# Made once: to put a statement together takes as long as to execute it.
+_BY_ID = _PLANS.where(plans.c.id.in_(bindparam("ids", expanding=True))).order_by(plans.c.slug, plans.c.id)
+_TEXTS = (
+    select(plans.c.id, revisions.c.text)
+    .join(revisions, _CURRENT)
+    .where(plans.c.id.in_(bindparam("ids", expanding=True)))
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,21 +61,20 @@ class RevisionRow:
 
 def load_plan(connection: Connection, plan_id: str) -> PlanRow:
     """The plan with this id; NotFound when there is none."""
-    row = connection.execute(_plans().where(plans.c.id == plan_id)).mappings().one_or_none()
-    if row is None:
+    found = load_plans(connection, [plan_id])
+    if not found:
         raise NotFound(f"there is no plan {plan_id}")
-    return _plan(row)
+    return found[0]
 
 
 def load_plans(connection: Connection, plan_ids: Collection[str]) -> tuple[PlanRow, ...]:
     """The plans with these ids, by slug; those that there are none of are left out."""
-    query = _plans().where(plans.c.id.in_(plan_ids)).order_by(plans.c.slug, plans.c.id)
-    return tuple(map(_plan, connection.execute(query).mappings()))
+    return tuple(map(_plan, connection.execute(_BY_ID, {"ids": list(plan_ids)}).mappings()))
 
 
 def list_plans(connection: Connection, owner: str | None = None) -> tuple[PlanRow, ...]:
     """Every plan, or every plan of one owner, by slug."""
-    query = _plans().order_by(plans.c.slug, plans.c.id)
+    query = _PLANS.order_by(plans.c.slug, plans.c.id)
     if owner is not None:
         query = query.where(plans.c.owner == owner)
     return tuple(map(_plan, connection.execute(query).mappings()))
@@ -66,7 +85,7 @@ def plan_of_slug(connection: Connection, name: str) -> PlanRow:
 
     NotFound when there is none, and when several owners have a plan with this slug.
     """
-    query = _plans().where((plans.c.id == name) | (plans.c.slug == name)).order_by(plans.c.id)
+    query = _PLANS.where((plans.c.id == name) | (plans.c.slug == name)).order_by(plans.c.id)
     found = list(map(_plan, connection.execute(query).mappings()))
     named = [plan for plan in found if plan.id == name] or found
     if not named:
@@ -94,24 +113,7 @@ def last_revision(connection: Connection, plan_id: str) -> int:
 
 def texts_of(connection: Connection, plan_ids: Collection[str]) -> dict[str, str]:
     """The text of each plan's current revision, by the plan's id."""
-    current = (revisions.c.plan_id == plans.c.id) & (revisions.c.number == plans.c.revision)
-    query = select(plans.c.id, revisions.c.text).join(revisions, current).where(plans.c.id.in_(plan_ids))
-    return {row.id: row.text for row in connection.execute(query)}
-
-
-def _plans() -> Select[Any]:
-    current = (revisions.c.plan_id == plans.c.id) & (revisions.c.number == plans.c.revision)
-    waiting = (
-        select(func.max(_WAITING.c.number))
-        .where(
-            _WAITING.c.plan_id == plans.c.id,
-            _WAITING.c.number > plans.c.revision,
-            _WAITING.c.state == RevisionState.PROPOSED,
-        )
-        .scalar_subquery()
-    )
-    proposed = func.coalesce(waiting, 0).label("proposed")
-    return select(plans, revisions.c.digest, proposed).select_from(plans.outerjoin(revisions, current))
+    return {row.id: row.text for row in connection.execute(_TEXTS, {"ids": list(plan_ids)})}
 
 
 def _plan(row: RowMapping) -> PlanRow:

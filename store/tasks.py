@@ -36,6 +36,10 @@ _TASK = (
 )  # fmt: skip
 # Every run that is begun raises the task's epoch, so epochs are the order of their start.
 _RUNS = select(runs).order_by(runs.c.epoch, runs.c.ordinal, runs.c.number)
+# Made once: to put a statement together takes as long as to execute it.
+_ONE_TASK = _TASK.where(tasks.c.id == bindparam("task"))
+_ITS_RUNS = _RUNS.where(runs.c.task_id == bindparam("task"))
+_ONE_RUN = select(runs).where(runs.c.id == bindparam("run"))
 
 
 def load_task(connection: Connection, task_id: str, now: datetime) -> TaskFacts:
@@ -43,10 +47,10 @@ def load_task(connection: Connection, task_id: str, now: datetime) -> TaskFacts:
 
     Raises NotFound when there is no such task.
     """
-    row = connection.execute(_TASK.where(tasks.c.id == task_id), {"now": now}).mappings().one_or_none()
+    row = connection.execute(_ONE_TASK, {"task": task_id, "now": now}).mappings().one_or_none()
     if row is None:
         raise NotFound(f"there is no task {task_id}")
-    own_runs = connection.execute(_RUNS.where(runs.c.task_id == task_id)).mappings()
+    own_runs = connection.execute(_ITS_RUNS, {"task": task_id}).mappings()
     given = reviews_of(connection, task_id=task_id) if row["reviewers"] else ()
     return _task(row, [_run(run) for run in own_runs], given)
 
@@ -74,7 +78,7 @@ def load_tasks(connection: Connection, plan_id: str, now: datetime) -> tuple[Tas
 
 def load_run(connection: Connection, run_id: str) -> RunFacts:
     """One run; NotFound when there is none."""
-    row = connection.execute(select(runs).where(runs.c.id == run_id)).mappings().one_or_none()
+    row = connection.execute(_ONE_RUN, {"run": run_id}).mappings().one_or_none()
     if row is None:
         raise NotFound(f"there is no run {run_id}")
     return _run(row)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import BindParameter, Connection, bindparam, func, select
 
 from domain import confinement, metering
 from domain.agents import AGENTS
@@ -29,6 +29,35 @@ STORY = 60
 """How many of a plan's latest receipts its view tells."""
 
 _ANY_MOMENT = datetime(2000, 1, 1, tzinfo=UTC)
+
+# Made once: to put a statement together takes as long as to execute it.
+_IDS: BindParameter[str] = bindparam("ids", expanding=True)
+_WAYS = (
+    select(runs.c.plan_id, runs.c.runtime, runs.c.confinement, runs.c.metering)
+    .where(runs.c.plan_id.in_(_IDS))
+    .distinct()
+)
+_AUTHORS = (
+    select(runs.c.task_id, func.count().label("count"))
+    .where(runs.c.plan_id.in_(_IDS), runs.c.role == Role.AUTHOR)
+    .group_by(runs.c.task_id)
+    .subquery()
+)
+_BOXES = (
+    select(
+        tasks,
+        _AUTHORS.c.count.label("runs"),
+        questions.c.text.label("question"),
+        questions.c.kind.label("question_kind"),
+        slots.c.task_id.is_not(None).label("has_slot"),
+    )
+    .select_from(
+        tasks.outerjoin(_AUTHORS, _AUTHORS.c.task_id == tasks.c.id)
+        .outerjoin(questions, (questions.c.id == tasks.c.question_id) & (questions.c.state == "open"))
+        .outerjoin(slots, slots.c.task_id == tasks.c.id)
+    )
+    .where(tasks.c.plan_id.in_(_IDS))
+)
 
 
 def complete(connection: Connection, plan_id: str, at: datetime, incarnation: int) -> None:
@@ -123,11 +152,8 @@ class _Ways:
 
 
 def _ways(connection: Connection, plan_ids: Collection[str]) -> dict[str, _Ways]:
-    columns = (runs.c.plan_id, runs.c.runtime, runs.c.confinement, runs.c.metering)
     found: dict[str, _Ways] = {}
-    for plan, runtime, confined, metered in connection.execute(
-        select(*columns).where(runs.c.plan_id.in_(plan_ids)).distinct()
-    ):
+    for plan, runtime, confined, metered in connection.execute(_WAYS, {"ids": list(plan_ids)}):
         ways = found.setdefault(plan, _Ways())
         ways.confined.append(confined)
         if runtime in AGENTS and confined:
@@ -252,29 +278,8 @@ def _expected_metering(text: str, slug: str) -> str:
 
 def _confirmed(connection: Connection, plan_ids: Collection[str]) -> dict[str, dict[int, TaskView]]:
     """The boxes of these plans that became tasks, by plan and ordinal."""
-    authors = (
-        select(runs.c.task_id, func.count().label("count"))
-        .where(runs.c.plan_id.in_(plan_ids), runs.c.role == Role.AUTHOR)
-        .group_by(runs.c.task_id)
-        .subquery()
-    )
-    query = (
-        select(
-            tasks,
-            authors.c.count.label("runs"),
-            questions.c.text.label("question"),
-            questions.c.kind.label("question_kind"),
-            slots.c.task_id.is_not(None).label("has_slot"),
-        )
-        .select_from(
-            tasks.outerjoin(authors, authors.c.task_id == tasks.c.id)
-            .outerjoin(questions, (questions.c.id == tasks.c.question_id) & (questions.c.state == "open"))
-            .outerjoin(slots, slots.c.task_id == tasks.c.id)
-        )
-        .where(tasks.c.plan_id.in_(plan_ids))
-    )
     found: dict[str, dict[int, TaskView]] = {}
-    for row in connection.execute(query):
+    for row in connection.execute(_BOXES, {"ids": list(plan_ids)}):
         found.setdefault(row.plan_id, {})[row.ordinal] = TaskView(
             ordinal=row.ordinal,
             title=row.title,
