@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import structlog
+import uvloop
 from temporalio.client import Client
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 
@@ -107,7 +108,8 @@ def main() -> int:
     code = 0
     try:
         migrate(settings.store)
-        asyncio.run(serve(settings, keeper, open_store(settings.store)))
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(serve(settings, keeper, open_store(settings.store)))
     except WatchbillError as error:
         log.error("cannot serve", reason=str(error))
         code = serving.cannot_serve("worker", error)
