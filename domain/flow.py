@@ -134,3 +134,13 @@ def moves_of(task: TaskFacts, answer: Answer, at: datetime) -> tuple[Move, ...]:
             return (move, *withdraw_question(task, answer.reason, at))
         case Wait():
             return ()
+
+
+def rework(task: TaskFacts, event: TaskEvent, sha: str, note: str, facts: Mapping[str, Any] | None = None) -> Continue:
+    """Back to the author, in a new round that knows what was wrong with the last one."""
+    return Continue(
+        event,
+        f"{event}:{task.round}:{sha}",
+        note.splitlines()[0],
+        {"round": task.round + 1, "note": note, "reason": "", "last_tree_sha": task.tree_sha, **(facts or {})},
+    )

@@ -17,7 +17,7 @@ from domain.decision import ask, reopen_plan
 from domain.flow import moves_of
 from domain.heartbeat import HeartbeatFacts, HeartbeatPolicy, closed_gate
 from domain.identity import plan_of_task
-from domain.judge import forge_fact
+from domain.landing import forge_fact
 from domain.lifecycle import Move, Moved
 from domain.owner import OwnerState
 from domain.plan import PlanEvent, PlanState

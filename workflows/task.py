@@ -19,7 +19,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.landing import Landing
     from activities.supervision import Supervision
     from activities.workspaces import Workspaces
-    from domain import judge
+    from domain import judge, landing
     from domain.flow import Answer, Fail, Pause, Wait, moves_of, run_to_continue
     from domain.identity import host_queue
     from domain.publication import BeginRun, MergeOrder, Moves, MovesReply, PushOrder, TaskRef
@@ -156,28 +156,28 @@ class TaskWorkflow:
         if task.pull_number is not None or task.pushed_sha:
             # It may have been merged or closed meanwhile, also by somebody who was quicker than our record of it.
             there = await self._look(task)
-            ended = judge.forge_fact(task, there) if there is not None else None
+            ended = landing.forge_fact(task, there) if there is not None else None
             if ended is not None:
                 return ended
         order = PushOrder(task.id, task.epoch, task.head_sha)
         push: Push = await on_host(task, task.host, Workspaces.push_branch, order, options.GIT)
-        moved = judge.after_push(task, push)
+        moved = landing.after_push(task, push)
         if moved is not None:
             return moved
         opened: Opened = await workflow.execute_activity_method(Landing.open_pull_request, task.id, **options.FORGE)
-        return judge.after_open(task, opened)
+        return landing.after_open(task, opened)
 
     async def _land(self, task: TaskFacts) -> Answer:
         """Follow the pull request to its end, and merge it once policy or a person allows exactly its head."""
         pull = await self._look(task)
         if pull is None:
-            return judge.after_vanished(task)
-        answer = judge.after_look(task, pull)
+            return landing.after_vanished(task)
+        answer = landing.after_look(task, pull)
         if answer is not None:
             return answer
         order = MergeOrder(task.id, pull.number, pull.head_sha)
         merge: Merge = await workflow.execute_activity_method(Landing.merge_pull_request, order, **options.FORGE)
-        return judge.after_merge(task, pull, merge)
+        return landing.after_merge(task, pull, merge)
 
     async def _attend_to_earlier(self, task: TaskFacts) -> bool:
         """See every run of an earlier round to its end before this round begins one; whether there was any."""

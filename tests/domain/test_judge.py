@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from domain import judge
+from domain import judge, landing
 from domain.flow import Continue, Done, Pause, Wait
 from domain.policy import PROVEN, UNPROVEN
 from domain.pull import Merge, MergeKind, Opened, OpenKind, PullRequest, Push, PushKind
@@ -368,11 +368,11 @@ def test_without_checks_nothing_is_proven() -> None:
 
 
 def test_a_branch_at_our_commit_is_what_a_pull_request_needs() -> None:
-    assert judge.after_push(a_task(TaskState.PUBLISHING), Push(PushKind.PUSHED, HEAD)) is None
+    assert landing.after_push(a_task(TaskState.PUBLISHING), Push(PushKind.PUSHED, HEAD)) is None
 
 
 def test_somebody_elses_push_is_built_upon_in_a_new_round() -> None:
-    answer = judge.after_push(a_task(TaskState.PUBLISHING), Push(PushKind.MOVED, FOREIGN))
+    answer = landing.after_push(a_task(TaskState.PUBLISHING), Push(PushKind.MOVED, FOREIGN))
     assert isinstance(answer, Continue)
     assert answer.event == TaskEvent.BRANCH_MOVED
     assert answer.facts["round"] == 3
@@ -381,13 +381,13 @@ def test_somebody_elses_push_is_built_upon_in_a_new_round() -> None:
 
 def test_what_somebody_pushed_is_where_the_next_push_expects_the_branch() -> None:
     """Else the next push leases on what is no longer there, and finds the branch moved again, for ever."""
-    answer = judge.after_push(a_task(TaskState.PUBLISHING), Push(PushKind.MOVED, FOREIGN))
+    answer = landing.after_push(a_task(TaskState.PUBLISHING), Push(PushKind.MOVED, FOREIGN))
     assert isinstance(answer, Continue)
     assert answer.facts["pushed_sha"] == FOREIGN
 
 
 def test_a_deleted_branch_is_not_taken_for_somebodys_commits() -> None:
-    answer = judge.after_push(a_task(TaskState.PUBLISHING), Push(PushKind.MOVED, ""))
+    answer = landing.after_push(a_task(TaskState.PUBLISHING), Push(PushKind.MOVED, ""))
     assert isinstance(answer, Continue)
     assert not answer.facts.get("foreign_commits")
     assert answer.facts["pushed_sha"] == ""
@@ -395,7 +395,7 @@ def test_a_deleted_branch_is_not_taken_for_somebodys_commits() -> None:
 
 @pytest.mark.parametrize("there", ["", FOREIGN])
 def test_work_that_is_done_again_because_its_branch_moved_may_come_out_the_same(there: str) -> None:
-    answer = judge.after_push(a_task(TaskState.PUBLISHING), Push(PushKind.MOVED, there))
+    answer = landing.after_push(a_task(TaskState.PUBLISHING), Push(PushKind.MOVED, there))
     assert isinstance(answer, Continue)
     run = a_run(2, round=3)
     again = after_work(a_task(**answer.facts), run, work(run, tree_sha="tree"))
@@ -404,7 +404,7 @@ def test_work_that_is_done_again_because_its_branch_moved_may_come_out_the_same(
 
 def test_an_opened_pull_request_is_followed_from_now_on() -> None:
     task = a_task(TaskState.PUBLISHING, pull_number=None, pushed_sha="")
-    answer = judge.after_open(task, Opened(OpenKind.OPENED, a_pull()))
+    answer = landing.after_open(task, Opened(OpenKind.OPENED, a_pull()))
     assert isinstance(answer, Continue)
     assert answer.event == TaskEvent.PUBLISHED
     followed = {"pull_number": 3, "pull_url": "http://forge/3", "pushed_sha": HEAD}
@@ -412,14 +412,14 @@ def test_an_opened_pull_request_is_followed_from_now_on() -> None:
 
 
 def test_a_base_that_contains_the_work_ends_the_task_without_changes() -> None:
-    answer = judge.after_open(a_task(TaskState.PUBLISHING), Opened(OpenKind.EMPTY))
+    answer = landing.after_open(a_task(TaskState.PUBLISHING), Opened(OpenKind.EMPTY))
     assert isinstance(answer, Done)
     assert answer.event == TaskEvent.NOTHING_CHANGED
 
 
 def test_a_pull_request_that_still_shows_an_older_commit_is_waited_for() -> None:
     """The forge lags behind a push; taken at its word, our own earlier commit would pass for somebody's."""
-    answer = judge.after_open(a_task(TaskState.PUBLISHING), Opened(OpenKind.FOUND, a_pull(head_sha=OLD)))
+    answer = landing.after_open(a_task(TaskState.PUBLISHING), Opened(OpenKind.FOUND, a_pull(head_sha=OLD)))
     assert isinstance(answer, Wait)
 
 
@@ -427,7 +427,7 @@ def test_a_pull_request_that_still_shows_an_older_commit_is_waited_for() -> None
 
 
 def test_a_proven_pull_request_is_merged_when_the_plan_says_so() -> None:
-    assert judge.after_look(a_task(TaskState.IN_REVIEW), a_pull()) is None
+    assert landing.after_look(a_task(TaskState.IN_REVIEW), a_pull()) is None
 
 
 @pytest.mark.parametrize(
@@ -441,16 +441,16 @@ def test_a_proven_pull_request_is_merged_when_the_plan_says_so() -> None:
     ids=["by hand", "not proven", "another commit proven", "another commit approved"],
 )
 def test_an_open_pull_request_that_may_not_be_merged_yet_waits_for_a_change(facts: dict[str, Any]) -> None:
-    assert judge.after_look(a_task(TaskState.IN_REVIEW, **facts), a_pull()) == Wait()
+    assert landing.after_look(a_task(TaskState.IN_REVIEW, **facts), a_pull()) == Wait()
 
 
 def test_a_persons_approval_of_exactly_this_commit_merges_it() -> None:
     task = a_task(TaskState.IN_REVIEW, merge="by-hand", approved_sha=HEAD)
-    assert judge.after_look(task, a_pull()) is None
+    assert landing.after_look(task, a_pull()) is None
 
 
 def test_a_commit_that_somebody_pushed_is_kept_and_proven_anew() -> None:
-    answer = judge.after_look(a_task(TaskState.IN_REVIEW), a_pull(head_sha=FOREIGN))
+    answer = landing.after_look(a_task(TaskState.IN_REVIEW), a_pull(head_sha=FOREIGN))
     assert isinstance(answer, Continue)
     assert answer.event == TaskEvent.HEAD_MOVED
     taken = {"head_sha": FOREIGN, "pushed_sha": FOREIGN, "foreign_commits": True, "round": 3}
@@ -458,18 +458,18 @@ def test_a_commit_that_somebody_pushed_is_kept_and_proven_anew() -> None:
 
 
 def test_mergeability_that_the_forge_has_not_worked_out_is_looked_at_again() -> None:
-    answer = judge.after_look(a_task(TaskState.IN_REVIEW), a_pull(mergeable=None))
+    answer = landing.after_look(a_task(TaskState.IN_REVIEW), a_pull(mergeable=None))
     assert isinstance(answer, Wait)
     assert answer.seconds
 
 
 def test_mergeability_is_not_asked_for_while_only_a_person_may_merge() -> None:
     task = a_task(TaskState.IN_REVIEW, merge="by-hand")
-    assert judge.after_look(task, a_pull(mergeable=None)) == Wait()
+    assert landing.after_look(task, a_pull(mergeable=None)) == Wait()
 
 
 def test_a_conflict_is_worked_on_again_from_the_base() -> None:
-    answer = judge.after_look(a_task(TaskState.IN_REVIEW), a_pull(mergeable=False))
+    answer = landing.after_look(a_task(TaskState.IN_REVIEW), a_pull(mergeable=False))
     assert isinstance(answer, Continue)
     assert answer.event == TaskEvent.CONFLICTED
     assert answer.facts["fresh_start"] is True
@@ -477,14 +477,14 @@ def test_a_conflict_is_worked_on_again_from_the_base() -> None:
 
 
 def test_a_conflict_with_somebodys_commits_on_the_branch_asks_a_person_and_throws_nothing_away() -> None:
-    answer = judge.after_look(a_task(TaskState.IN_REVIEW, foreign_commits=True), a_pull(mergeable=False))
+    answer = landing.after_look(a_task(TaskState.IN_REVIEW, foreign_commits=True), a_pull(mergeable=False))
     assert isinstance(answer, Pause)
     assert (answer.kind, answer.resume_at) == (QuestionKind.NOT_MERGEABLE, TaskState.IN_REVIEW)
     assert "fresh_start" not in answer.facts
 
 
 def test_a_merge_of_ours_ends_the_task_as_proven() -> None:
-    answer = judge.after_merge(a_task(TaskState.IN_REVIEW), a_pull(), Merge(MergeKind.MERGED, "e" * 40))
+    answer = landing.after_merge(a_task(TaskState.IN_REVIEW), a_pull(), Merge(MergeKind.MERGED, "e" * 40))
     assert isinstance(answer, Done)
     assert answer.event == TaskEvent.MERGED
     assert answer.facts["merged_sha"] == "e" * 40
@@ -492,17 +492,17 @@ def test_a_merge_of_ours_ends_the_task_as_proven() -> None:
 
 
 def test_a_merge_that_a_newer_commit_prevented_is_looked_at_again() -> None:
-    answer = judge.after_merge(a_task(TaskState.IN_REVIEW), a_pull(), Merge(MergeKind.HEAD_MOVED))
+    answer = landing.after_merge(a_task(TaskState.IN_REVIEW), a_pull(), Merge(MergeKind.HEAD_MOVED))
     assert isinstance(answer, Wait)
     assert answer.seconds
 
 
 def test_a_merge_that_the_repositorys_rules_block_says_why_and_then_waits() -> None:
     blocked = Merge(MergeKind.BLOCKED, reason="2 reviews are required")
-    answer = judge.after_merge(a_task(TaskState.IN_REVIEW), a_pull(), blocked)
+    answer = landing.after_merge(a_task(TaskState.IN_REVIEW), a_pull(), blocked)
     assert isinstance(answer, Continue)
     assert (answer.event, answer.facts["reason"]) == (TaskEvent.BLOCKED, "2 reviews are required")
-    again = judge.after_merge(a_task(TaskState.IN_REVIEW, **answer.facts), a_pull(), blocked)
+    again = landing.after_merge(a_task(TaskState.IN_REVIEW, **answer.facts), a_pull(), blocked)
     assert isinstance(again, Wait)
     assert again.seconds
 
@@ -512,18 +512,18 @@ def test_a_merge_that_the_repositorys_rules_block_says_why_and_then_waits() -> N
 
 @pytest.mark.parametrize("state", [state for state in TaskState if state is not TaskState.MERGED])
 def test_a_merge_moves_the_task_wherever_it_stands(state: TaskState) -> None:
-    answer = judge.forge_fact(a_task(state), a_pull(open=False, merged=True, merged_sha="e" * 40))
+    answer = landing.forge_fact(a_task(state), a_pull(open=False, merged=True, merged_sha="e" * 40))
     assert isinstance(answer, Done)
     assert answer.event == TaskEvent.MERGED
 
 
 def test_a_merge_is_told_once() -> None:
-    assert judge.forge_fact(a_task(TaskState.MERGED), a_pull(open=False, merged=True, merged_sha="e" * 40)) is None
+    assert landing.forge_fact(a_task(TaskState.MERGED), a_pull(open=False, merged=True, merged_sha="e" * 40)) is None
 
 
 def test_a_merge_by_hand_of_a_commit_that_was_not_proven_is_marked_unproven() -> None:
     merged = a_pull(open=False, merged=True, merged_sha="e" * 40, head_sha=FOREIGN)
-    answer = judge.forge_fact(a_task(TaskState.IN_REVIEW), merged)
+    answer = landing.forge_fact(a_task(TaskState.IN_REVIEW), merged)
     assert answer is not None
     assert isinstance(answer, Done)
     assert answer.facts["proof"] == UNPROVEN
@@ -531,8 +531,8 @@ def test_a_merge_by_hand_of_a_commit_that_was_not_proven_is_marked_unproven() ->
 
 def test_our_merge_and_the_webhook_that_tells_of_it_are_one_fact_under_one_key() -> None:
     task = a_task(TaskState.IN_REVIEW)
-    ours = judge.after_merge(task, a_pull(), Merge(MergeKind.MERGED, "e" * 40))
-    told = judge.forge_fact(task, a_pull(open=False, merged=True, merged_sha="e" * 40, merged_by="watchbill"))
+    ours = landing.after_merge(task, a_pull(), Merge(MergeKind.MERGED, "e" * 40))
+    told = landing.forge_fact(task, a_pull(open=False, merged=True, merged_sha="e" * 40, merged_by="watchbill"))
     assert isinstance(ours, Done)
     assert isinstance(told, Done)
     assert (ours.key, ours.event, ours.facts) == (told.key, told.event, told.facts)
@@ -540,19 +540,19 @@ def test_our_merge_and_the_webhook_that_tells_of_it_are_one_fact_under_one_key()
 
 @pytest.mark.parametrize("state", [state for state in TaskState if state not in ENDED])
 def test_a_pull_request_closed_by_somebody_ends_a_task_that_lives(state: TaskState) -> None:
-    answer = judge.forge_fact(a_task(state), a_pull(open=False, closed_at="2026-03-01T12:00:00Z"))
+    answer = landing.forge_fact(a_task(state), a_pull(open=False, closed_at="2026-03-01T12:00:00Z"))
     assert isinstance(answer, Done)
     assert answer.event == TaskEvent.CLOSED
 
 
 @pytest.mark.parametrize("state", ENDED)
 def test_a_closed_pull_request_says_nothing_new_of_a_task_that_ended(state: TaskState) -> None:
-    assert judge.forge_fact(a_task(state), a_pull(open=False, closed_at="2026-03-01T12:00:00Z")) is None
+    assert landing.forge_fact(a_task(state), a_pull(open=False, closed_at="2026-03-01T12:00:00Z")) is None
 
 
 def test_a_pull_request_that_is_closed_twice_is_two_facts() -> None:
     first, second = (
-        judge.forge_fact(a_task(TaskState.IN_REVIEW), a_pull(open=False, closed_at=f"2026-03-0{day}T12:00:00Z"))
+        landing.forge_fact(a_task(TaskState.IN_REVIEW), a_pull(open=False, closed_at=f"2026-03-0{day}T12:00:00Z"))
         for day in (1, 2)
     )
     assert isinstance(first, Done)
@@ -561,7 +561,7 @@ def test_a_pull_request_that_is_closed_twice_is_two_facts() -> None:
 
 
 def test_a_reopened_pull_request_brings_a_closed_task_back_to_review() -> None:
-    answer = judge.forge_fact(a_task(TaskState.CLOSED), a_pull())
+    answer = landing.forge_fact(a_task(TaskState.CLOSED), a_pull())
     assert isinstance(answer, Continue)
     assert answer.event == TaskEvent.REOPENED
 
@@ -569,16 +569,16 @@ def test_a_reopened_pull_request_brings_a_closed_task_back_to_review() -> None:
 def test_a_pull_request_reopened_at_our_own_commit_is_not_taken_for_somebodys() -> None:
     """It was closed after we had pushed, and before that was written down."""
     closed = a_task(TaskState.CLOSED, pushed_sha="")
-    reopened = judge.forge_fact(closed, a_pull())
+    reopened = landing.forge_fact(closed, a_pull())
     assert isinstance(reopened, Continue)
     in_review = replace(closed, state=TaskState.IN_REVIEW, **reopened.facts)
-    assert judge.after_look(in_review, a_pull()) is None
+    assert landing.after_look(in_review, a_pull()) is None
 
 
 def test_a_pull_request_reopened_below_work_that_was_never_pushed_is_proven_at_its_own_commit() -> None:
     """Else nothing is proven of what the forge has, nothing is pushed, and the task waits for ever."""
     task = a_task(TaskState.IN_REVIEW, head_sha="d" * 40, proven_sha="d" * 40, pushed_sha=HEAD)
-    answer = judge.after_look(task, a_pull())
+    answer = landing.after_look(task, a_pull())
     assert isinstance(answer, Continue)
     assert answer.event == TaskEvent.HEAD_MOVED
     assert answer.facts["head_sha"] == HEAD
@@ -587,7 +587,7 @@ def test_a_pull_request_reopened_below_work_that_was_never_pushed_is_proven_at_i
 
 @pytest.mark.parametrize("state", [state for state in TaskState if state is not TaskState.CLOSED])
 def test_an_open_pull_request_moves_no_task_that_was_not_closed(state: TaskState) -> None:
-    assert judge.forge_fact(a_task(state), a_pull()) is None
+    assert landing.forge_fact(a_task(state), a_pull()) is None
 
 
 @pytest.mark.parametrize(
@@ -601,7 +601,7 @@ def test_an_open_pull_request_moves_no_task_that_was_not_closed(state: TaskState
 )
 def test_a_fact_about_a_pull_request_says_which_one(state: TaskState, pull: PullRequest) -> None:
     """It may have been found by its branch, before the task ever knew its number."""
-    answer = judge.forge_fact(a_task(state, pull_number=None), pull)
+    answer = landing.forge_fact(a_task(state, pull_number=None), pull)
     assert isinstance(answer, Continue)
     assert answer.facts["pull_number"] == 3
     assert answer.facts["pull_url"] == "http://forge/3"
@@ -611,9 +611,9 @@ def test_a_fact_about_a_pull_request_says_which_one(state: TaskState, pull: Pull
     "answer",
     [
         judge.after_check(a_task(TaskState.CHECKING), a_check(exit_code=1), an_end(a_check(exit_code=1))),
-        judge.after_push(a_task(TaskState.PUBLISHING), Push(PushKind.MOVED, FOREIGN)),
-        judge.after_look(a_task(TaskState.IN_REVIEW), a_pull(mergeable=False)),
-        judge.after_look(a_task(TaskState.IN_REVIEW), a_pull(head_sha=FOREIGN)),
+        landing.after_push(a_task(TaskState.PUBLISHING), Push(PushKind.MOVED, FOREIGN)),
+        landing.after_look(a_task(TaskState.IN_REVIEW), a_pull(mergeable=False)),
+        landing.after_look(a_task(TaskState.IN_REVIEW), a_pull(head_sha=FOREIGN)),
         judge.after_work_lost(a_task(TaskState.CHECKING)),
     ],
     ids=["checks failed", "branch moved", "conflicted", "head moved", "work lost"],
@@ -625,18 +625,18 @@ def test_every_way_back_begins_a_new_round_so_that_its_keys_are_new(answer: Any)
 
 def test_what_was_proven_by_rules_that_the_plan_has_no_more_goes_back_to_work() -> None:
     task = a_task(TaskState.IN_REVIEW, judged=3, proven_by=2)
-    answer = judge.after_look(task, a_pull())
+    answer = landing.after_look(task, a_pull())
     assert isinstance(answer, Continue)
     assert (answer.event, answer.facts["proven_sha"]) == (TaskEvent.OUTDATED, "")
     assert "its rules are now" in answer.facts["note"]
-    assert judge.after_merge(task, a_pull(), Merge(MergeKind.MERGED, "m" * 40)).facts["proof"] == UNPROVEN
+    assert landing.after_merge(task, a_pull(), Merge(MergeKind.MERGED, "m" * 40)).facts["proof"] == UNPROVEN
     # By hand, and by a person's own word on this very commit, it is merged all the same.
-    assert judge.after_look(replace(task, merge="by-hand"), a_pull()) == Wait()
-    assert judge.after_look(replace(task, approved_sha=HEAD), a_pull()) is None
+    assert landing.after_look(replace(task, merge="by-hand"), a_pull()) == Wait()
+    assert landing.after_look(replace(task, approved_sha=HEAD), a_pull()) is None
 
 
 def test_a_proof_names_the_rules_that_it_is_by() -> None:
     proven = judge.after_checks(a_task(TaskState.CHECKING, judged=3))
     assert isinstance(proven, Continue)
     assert proven.facts == {"proven_sha": HEAD, "proven_by": 3}
-    assert judge.after_look(a_task(TaskState.IN_REVIEW, judged=3, proven_by=3), a_pull()) is None
+    assert landing.after_look(a_task(TaskState.IN_REVIEW, judged=3, proven_by=3), a_pull()) is None

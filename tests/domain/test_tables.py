@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from domain import judge
+from domain import judge, landing
 from domain.decision import Decision, DecisionKind, PlanFacts, decide_plan, decide_task
 from domain.flow import Answer, Pause, moves_of
 from domain.ledger import RESERVATION, ReservationEvent, ReservationState
@@ -110,15 +110,15 @@ def answers_in(task: TaskFacts) -> Iterator[Answer | None]:
                 yield judge.after_check(task, check, RunEnd(check.id, state, EndKind.EXITED, code, "why", "tail"))
         case TaskState.PUBLISHING:
             for kind, sha in product(PushKind, ("c" * 40, "d" * 40, "")):
-                yield judge.after_push(task, Push(kind, sha))
+                yield landing.after_push(task, Push(kind, sha))
             for opened in product(OpenKind, (None, a_pull())):
-                yield judge.after_open(task, Opened(*opened))
+                yield landing.after_open(task, Opened(*opened))
         case TaskState.IN_REVIEW:
             for pull, foreign in product(every_pull(), (True, False)):
                 seen = replace(task, foreign_commits=foreign)
-                yield judge.after_look(seen, pull)
+                yield landing.after_look(seen, pull)
                 for outcome in MergeKind:
-                    yield judge.after_merge(seen, pull, Merge(outcome, "m" * 40))
+                    yield landing.after_merge(seen, pull, Merge(outcome, "m" * 40))
         case _:
             return
     if task.state in (TaskState.WORKING, TaskState.CHECKING, TaskState.PUBLISHING):
@@ -205,7 +205,7 @@ def test_the_forges_fact_is_a_move_that_every_state_allows(state: TaskState) -> 
     question = Question("q1", "demo-12345678-1", QuestionKind.NO_PROGRESS, "Why?", TaskState.WORKING)
     task = a_task(state, question=question if state is TaskState.PAUSED else None)
     for pull in every_pull():
-        answer = judge.forge_fact(task, pull)
+        answer = landing.forge_fact(task, pull)
         if answer is not None:
             assert illegal(moves_of(task, answer, NOW), task, QuestionState.OPEN) == [], (pull, answer)
 

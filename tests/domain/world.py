@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from domain import judge
+from domain import judge, landing
 from domain.decision import Decision, DecisionKind, PlanFacts, ask, decide_plan, decide_task, reopen_plan
 from domain.flow import Answer, Pause, moves_of, run_to_continue
 from domain.identity import digest, run_id
@@ -256,7 +256,7 @@ class World:
     def follow(self, task: str) -> None:
         """Let the forge's fact move a task that nobody watches."""
         facts, remote = self.graph.task(task), self.remotes[task]
-        answer = judge.forge_fact(facts, remote.pull()) if remote.number else None
+        answer = landing.forge_fact(facts, remote.pull()) if remote.number else None
         if answer is not None:
             lives = answer.event is TaskEvent.REOPENED
             plan = reopen_plan(self.graph.plan(), answer.cause, NOW) if lives else ()
@@ -370,7 +370,7 @@ class World:
     def _publish(self, facts: TaskFacts, choose: Chooser, between: Callable[[], None]) -> Answer:
         remote = self.remotes[facts.id]
         if remote.number is not None and (facts.pull_number is not None or facts.pushed_sha):
-            ended = judge.forge_fact(facts, remote.pull())
+            ended = landing.forge_fact(facts, remote.pull())
             if ended is not None:
                 return ended
         assert facts.head_sha, "there is no commit to publish"
@@ -381,24 +381,24 @@ class World:
         else:
             push = Push(PushKind.MOVED, remote.branch)
         between()
-        moved = judge.after_push(facts, push)
+        moved = landing.after_push(facts, push)
         if moved is not None:
             return moved
         # The port: found also when it was merged or closed with the branch as it is now.
         there = remote.open or (remote.number is not None and remote.ended_at == remote.branch)
         kind = OpenKind.FOUND if there else choose("open", OpenKind.OPENED, OpenKind.EMPTY)
         if kind is OpenKind.EMPTY:
-            return judge.after_open(facts, Opened(kind))
+            return landing.after_open(facts, Opened(kind))
         if kind is OpenKind.OPENED:
             remote.number, remote.open, remote.opened = facts.ordinal, True, remote.opened + 1
         remote.conflict = remote.conflict and not remote.contains(remote.branch, self.base)
         between()
-        return judge.after_open(facts, Opened(kind, remote.pull()))
+        return landing.after_open(facts, Opened(kind, remote.pull()))
 
     def _land(self, facts: TaskFacts, choose: Chooser, between: Callable[[], None]) -> Answer:
         remote = self.remotes[facts.id]
         pull = remote.pull()
-        answer = judge.after_look(facts, pull)
+        answer = landing.after_look(facts, pull)
         if answer is not None:
             return answer
         assert pull.head_sha in (facts.proven_sha, facts.approved_sha), "what nobody proved or approved is merged"
@@ -407,7 +407,7 @@ class World:
         if kind is MergeKind.MERGED and remote.open:
             remote.open, remote.merged = False, True
         between()
-        return judge.after_merge(facts, pull, Merge(kind, "m" * 40, "2 reviews are required"))
+        return landing.after_merge(facts, pull, Merge(kind, "m" * 40, "2 reviews are required"))
 
 
 def _question_kind_apart(move: Move) -> Move:
