@@ -43,6 +43,9 @@ SLOWEST_LOOK = 0.5
 RENEWALS = 12
 """How often a lease is renewed before it would lapse."""
 
+SIGN_OF_LIFE = 1.0
+"""Seconds between heartbeats; a run that is over before the first costs the server none."""
+
 HEED = 1.0
 """Seconds until the graph is asked again whether the run is still wanted."""
 
@@ -103,13 +106,16 @@ class Supervision:
         clock = asyncio.get_running_loop().time
         renewal = min(5.0, self.keeper.lease.total_seconds() / RENEWALS)
         pause, take_at = FIRST_LOOK, clock() + EVERY
+        beat_at = clock() + SIGN_OF_LIFE
         heed_at, renew_at = (clock() + HEED, clock() + renewal) if kept else (0.0, 0.0)
         while not isinstance(status := folder.status(), Ended):
             if isinstance(status, Dead):
                 await asyncio.to_thread(folder.bury)
                 continue
-            activity.heartbeat()
             now = clock()
+            if now >= beat_at:
+                activity.heartbeat()
+                beat_at = now + SIGN_OF_LIFE
             if now >= renew_at:
                 await asyncio.to_thread(self._renew_or_stop, folder, run)
                 heed_at = now + HEED
