@@ -11,7 +11,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from sqlalchemy import Connection
 
-from activities.policies import policy_in
+from activities.policies import policy_in, terms_in
 from domain.agents import AGENTS
 from domain.brief import REMINDER_TOKENS, RESULT_SCHEMA, TOKENS, render
 from domain.errors import Unauthorized
@@ -201,6 +201,9 @@ def _ceiling(connection: Connection, run: RunFacts) -> int:
     if run.cap_nano_usd is not None:
         return run.cap_nano_usd
     left = budgets.left_for(connection, run.plan_id, run.task_id)
+    if run.role is Role.REVIEWER:
+        of_review = terms_in(connection, run.plan_id).review_nano_usd
+        left = min((amount for amount in (left, of_review) if amount is not None), default=None)
     # Nothing at all would be said by the least of amounts: zero stands for no ceiling of its own.
     return 0 if left is None else max(1, left)
 

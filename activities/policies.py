@@ -19,17 +19,21 @@ from store.plans import load_plan, load_revision
 
 @dataclass(frozen=True)
 class Terms:
-    """How a plan's runs are to be confined, what those reach that have no door, and whether its agents are metered."""
+    """How a plan's runs are to be confined, what those reach that have no door, and whether its agents are metered.
+
+    `review_nano_usd` is what one review may cost at the most, None where that is all that its task has left.
+    """
 
     confine: Confine
     network: Network
     metering: Meter
+    review_nano_usd: int | None = None
 
 
 def terms_in(connection: Connection, plan_id: str) -> Terms:
     """As the confirmed text says."""
     plan = _confirmed(connection, plan_id)
-    return Terms(plan.confine, plan.network, plan.metering)
+    return Terms(plan.confine, plan.network, plan.metering, plan.review_budget_nano_usd)
 
 
 def plans_own_policy(connection: Connection, plan_id: str) -> Policy:

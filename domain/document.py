@@ -68,6 +68,7 @@ def _read(text: str | bytes, file_name: str) -> tuple[PlanSpec | None, tuple[Tas
     _check_order(tasks, faults)
     _check_front_matter(front, faults)
     _check_independence(front, tasks, faults)
+    _check_review_budget(front, faults)
     if front.metering is Meter.OFF:
         _check_unmetered(front, tasks, faults)
     slug = front.slug or _slug_of_file(file_name, front, faults)
@@ -83,6 +84,7 @@ def _read(text: str | bytes, file_name: str) -> tuple[PlanSpec | None, tuple[Tas
         spec=_prose(outline, section),
         reviewers=tuple(map(str, front.reviewers)),
         budget_nano_usd=front.budget,
+        review_budget_nano_usd=front.review_budget,
         concurrency=front.concurrency,
         attempts=front.attempts,
         checks=front.checks,
@@ -298,14 +300,26 @@ def _check_independence(front: FrontMatter, tasks: tuple[TaskSpec, ...], faults:
                 faults.add(front.lines["reviewers"], f"reviewers: {why}")
 
 
+def _check_review_budget(front: FrontMatter, faults: _Faults) -> None:
+    """It is part of what a task may cost, and there is somebody to spend it."""
+    if front.review_budget is None:
+        return
+    line = front.lines["review_budget"]
+    if front.complete and not front.reviewers and "reviewers" not in front.lines:
+        faults.add(line, "review_budget: the plan names no `reviewers`, so nobody would spend it; remove the line")
+    if front.budget is not None and front.review_budget > front.budget:
+        faults.add(line, f"review_budget: more than the plan's {format_usd(front.budget)}; a review may only cost less")
+
+
 _HOLDS_NOTHING = "with `metering: off` nobody counts what agents cost, so it would hold nothing; remove one of them"
 
 
 def _check_unmetered(front: FrontMatter, tasks: tuple[TaskSpec, ...], faults: _Faults) -> None:
     """What cannot be said together with `metering: off`, and what has to be."""
     lines = front.lines
-    if "budget" in lines:
-        faults.add(lines["budget"], f"budget: {_HOLDS_NOTHING}")
+    for key in ("budget", "review_budget"):
+        if key in lines:
+            faults.add(lines[key], f"{key}: {_HOLDS_NOTHING}")
     if front.confine is Confine.REQUIRED:
         why = "the only address of a confined agent is the relay, and `metering: off` sends it around that"
         faults.add(lines["confine"], f"confine: required: {why}; remove one of them")

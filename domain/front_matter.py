@@ -38,7 +38,7 @@ https://www.unicode.org/reports/tr36/#Bidirectional_Text_Spoofing
 class FrontMatter:
     """The values, with their defaults. `lines` says where each key stands that the document has.
 
-    `budget` is in nano-dollars, `timeout` in seconds. `complete` is False when not all of it was read.
+    Budgets are in nano-dollars, `timeout` in seconds. `complete` is False when not all of it was read.
     """
 
     title: str = ""
@@ -49,6 +49,7 @@ class FrontMatter:
     model: str = ""
     reviewers: tuple[Reviewer, ...] = ()
     budget: int | None = None
+    review_budget: int | None = None
     concurrency: int = 1
     attempts: int = 4
     checks: tuple[str, ...] = ()
@@ -235,6 +236,7 @@ _READERS: dict[str, Callable[[Value], object]] = {
     "model": lambda value: word(_text(value)),
     "reviewers": _reviewers,
     "budget": lambda value: parse_usd(_text(value)),
+    "review_budget": lambda value: parse_usd(_text(value)),
     "concurrency": _number(1, 64),
     "attempts": _number(1, 20),
     "checks": _texts,

@@ -130,6 +130,7 @@ class TaskSpec:
 class PlanSpec:
     """A document that parsed without a fault. `spec` is its prose, `digest` names its exact text.
 
+    `review_budget_nano_usd` is what one review may cost, where that is less than what its task has left.
     `policy` is what the plan refuses; its owner's own policy comes on top of it. `confine` can only ask
     for more than the worker does; `network` is what checks and scripts reach, and agents that are not metered.
     `lines` says where each key of the front matter stands.
@@ -144,6 +145,7 @@ class PlanSpec:
     spec: str = ""
     reviewers: tuple[str, ...] = ()
     budget_nano_usd: int | None = None
+    review_budget_nano_usd: int | None = None
     concurrency: int = 1
     attempts: int = 4
     checks: tuple[str, ...] = ()

@@ -100,6 +100,9 @@ class _Revision:
                 self.changes.append(Change(key, _shown(was), _shown(now)))
                 self.judging += (key,) if key in JUDGING else ()
         self._budget()
+        was, now = self.old.review_budget_nano_usd, self.new.review_budget_nano_usd
+        if was != now:
+            self.changes.append(Change("review_budget", _dollars(was), _dollars(now)))
         if not same_text(self.old.spec, self.new.spec):
             self.changes.append(text_change("spec", self.old.spec, self.new.spec))
         at_work = [task for task in self.tasks.values() if not task.ended and task.state not in EDITABLE]

@@ -15,10 +15,15 @@ from typing import Any
 import psutil
 import pytest
 import sqlalchemy as sa
+from hypothesis import settings
 
 from store import contents
 from store.database import SCHEMA, Store, migrate, open_store
 from store.tables import metadata
+
+# How long one example takes says more of what else the machine does than of us.
+settings.register_profile("watchbill", deadline=None)
+settings.load_profile("watchbill")
 
 LONG = ("end_to_end", "starter", "workflows")
 """Folders whose files take minutes. They go first, so that no one of them is left over at the end."""

@@ -17,7 +17,7 @@ from domain.brief import REMINDER_TOKENS
 from domain.errors import Unauthorized
 from domain.metering import Metering
 from domain.notes import EditContext, NoteChange
-from domain.run import Outcome, RunFacts
+from domain.run import Outcome, Role, RunFacts
 from runtimes.folder import RunFolder
 from runtimes.hooks import BRIEF_FILE
 from runtimes.logins import Logins
@@ -219,6 +219,31 @@ def test_a_capability_is_good_for_what_the_task_has_left(
     again = commissions.job(job(run, home), replace(run, cap_nano_usd=7), graph.facts(), NOW)
     assert again.door is not None
     assert checked(again.door.token, {signer.kid: signer.public}, NOW).max_budget_nano_usd == 7
+
+
+@pytest.mark.parametrize(
+    ("front", "ceiling"),
+    [
+        ({"budget": "2 USD", "review_budget": "0.50 USD"}, 500_000_000),
+        ({"review_budget": "0.50 USD"}, 500_000_000),
+        ({"budget": "2 USD"}, 2_000_000_000),
+    ],
+)
+def test_a_review_has_what_the_plan_gives_it_and_its_author_has_the_rest(
+    graph: Graph, home: Path, commissions: Commissions, front: dict[str, str], ceiling: int
+) -> None:
+    graph.confirm(runtime="claude", reviewers="[codex]", **front)
+    author = graph.begin()
+    given = commissions.job(job(author, home), author, graph.facts(), NOW)
+    assert given.door is not None
+    assert given.door.cap_nano_usd == (2_000_000_000 if "budget" in front else 0)
+    graph.move("lose", "run", author.id)
+    graph.move("worked", head_sha="a" * 40)
+    graph.move("checked")
+    review = graph.begin(Role.REVIEWER, 1)
+    given = commissions.job(job(review, home), review, graph.facts(), NOW)
+    assert given.door is not None
+    assert given.door.cap_nano_usd == ceiling
 
 
 def note_by_a_person(graph: Graph, *changes: NoteChange, **where: str) -> None:

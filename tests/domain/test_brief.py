@@ -196,7 +196,7 @@ def sections_of(made: BriefFacts, text: str) -> dict[str, str]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(facts(), st.sampled_from([LEAST_TOKENS, 1_700, REMINDER_TOKENS, 6_000, TOKENS]))
 def test_a_brief_keeps_its_bound_and_marks_every_cut_and_is_the_same_again(made: BriefFacts, bound: int) -> None:
     text = render(made, bound)
@@ -217,7 +217,7 @@ def test_a_brief_keeps_its_bound_and_marks_every_cut_and_is_the_same_again(made:
         assert all(size(shown[each].strip()) <= KEPT for each in earlier if each in shown)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(facts())
 def test_the_task_and_the_rules_are_whole_as_long_as_they_fit(made: BriefFacts) -> None:
     binding = ("task", "rules", "paths", "refused", "checks", "answer")

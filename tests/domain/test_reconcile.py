@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from domain.reconcile import Action, Begin, Block, Grant, PlanStatus, Room, TaskStatus, reconcile
 from domain.task import ENDED, SLOTTED, SUCCEEDED, TaskState
 
-some = settings(max_examples=40, deadline=None)
+some = settings(max_examples=40)
 UNSUCCESSFUL = [state for state in ENDED if state not in SUCCEEDED]
 
 

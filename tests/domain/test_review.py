@@ -104,6 +104,27 @@ def test_reviewers_alone_may_prove_a_task() -> None:
     assert (line, "`checks` or `reviewers`" in message) == (4, True)
 
 
+def test_what_a_review_may_cost_is_said_once_for_all_reviewers() -> None:
+    plan = parse(document("reviewers: [codex]", "budget: 5 USD", "review_budget: 0.50 USD"), file_name="plan.md")
+    assert plan.review_budget_nano_usd == 500_000_000
+    assert parse(document("reviewers: [codex]"), file_name="plan.md").review_budget_nano_usd is None
+
+
+@pytest.mark.parametrize(
+    ("front", "line", "said"),
+    [
+        (("review_budget: 1 USD",), 4, "the plan names no `reviewers`"),
+        (("reviewers: [codex]", "budget: 1 USD", "review_budget: 2 USD"), 6, "more than the plan's 1.00 USD"),
+        (("reviewers: [codex]", "review_budget: much"), 5, "review_budget: "),
+        (("reviewers: [codex]", "review_budget: 1 USD", "metering: off", "network: open"), 5, "it would hold nothing"),
+    ],
+)
+def test_a_review_budget_that_could_not_hold_is_refused(front: tuple[str, ...], line: int, said: str) -> None:
+    [(at, message)] = faults_of(document(*front))
+    assert at == line
+    assert said in message
+
+
 def test_the_schema_is_one_and_takes_what_a_reviewer_says() -> None:
     Draft202012Validator.check_schema(VERDICT_SCHEMA)
     answer = {"verdict": "approve", "summary": "Good.", "findings": []}

@@ -356,6 +356,13 @@ def test_a_budget_that_was_raised_to_what_the_text_says_now_is_no_change() -> No
     assert (found.difference.plan, found.difference.boxes, found.faults) == ((), (), ())
 
 
+def test_what_a_review_may_cost_changes_whatever_is_at_work() -> None:
+    front = {"runtime": "claude", "reviewers": "[codex]"}
+    old, new = text(*OLD, **front), text(*OLD, **front, review_budget="2 USD")
+    found = compared(old, new, pending(TaskState.WORKING))
+    assert (list(map(str, found.difference.plan)), found.faults) == (["review_budget none → 2.00 USD"], ())
+
+
 def test_a_budget_covers_what_is_spent_already() -> None:
     old, new = text(*OLD, budget="5 USD"), text(*OLD, budget="2 USD")
     plan = plan_facts(budget_nano_usd=5_000_000_000)
@@ -578,7 +585,7 @@ class Rows:
             self.tasks[move.subject] = replace(there, **named, state=TaskState(state), seq=there.seq + 1, question=asks)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(BOXES, st.lists(STATES, min_size=5, max_size=5), EDITS, FRONTS, FRONTS)
 def test_whatever_is_edited_nothing_that_began_or_ended_is_touched_and_no_number_is_given_twice(
     titles: list[str],

@@ -220,7 +220,6 @@ TestTaskLives = TaskLives.TestCase
 TestTaskLives.settings = settings(
     max_examples=25,
     stateful_step_count=12,
-    deadline=None,
     # A seed does not shrink; the steps that are printed make the same failure again.
     phases=[Phase.reuse, Phase.generate],
     report_multiple_bugs=False,
@@ -240,7 +239,7 @@ def test_a_plan_in_a_world_that_means_well_is_merged_with_one_run_for_each_task(
         assert (facts.state, facts.proof, facts.runs_begun, facts.round) == (TaskState.MERGED, "proven", 1, 1)
 
 
-@settings(max_examples=12, deadline=None, phases=[Phase.reuse, Phase.generate])
+@settings(max_examples=12, phases=[Phase.reuse, Phase.generate])
 @given(st.integers(0, 2**32))
 def test_a_long_life_in_a_world_that_may_do_anything_comes_to_an_end(seed: int) -> None:
     lives, chance = TaskLives(), Random(seed)

@@ -187,7 +187,7 @@ def test_a_request_with_everything_in_it_that_is_let_through_is_let_through(endp
 
 
 @pytest.mark.parametrize("endpoint", RICH)
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_any_json_is_refused_or_costs_no_more_than_its_bound(endpoint: str, data: st.DataObject) -> None:
     wish = bounded(endpoint, data.draw(mutated(endpoint)))

@@ -34,7 +34,7 @@ def test_every_address_is_described_and_no_other() -> None:
 
 
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_whatever_is_asked_is_answered_or_refused_in_the_callers_form(
     metered: Relay, path: str, method: str, data: st.DataObject

@@ -309,7 +309,7 @@ def test_whoever_hangs_up_before_the_answer_begins_pays_too(
     monkeypatch.setattr(relay.exchange, "DRAIN_SECONDS", 0.2)
     asked.provider.silent = True
     with pytest.raises(httpx.ReadTimeout):
-        asked.ask(timeout=0.5)
+        asked.ask(timeout=httpx.Timeout(20, read=1))
     assert asked.provider.hung_up.wait(20)
     until(lambda: purse.spent)
     assert [(spent.nano_usd, spent.status) for spent in purse.spent] == [(None, 0)]
@@ -438,7 +438,7 @@ def test_whoever_leaves_while_waiting_for_money_holds_nothing(asked: Relay, purs
         purse.slow = slow
         purse.held["another"] = purse.asks[0].most
         with pytest.raises(httpx.ReadTimeout):
-            httpx.post(f"{url}{MESSAGES}", headers=asked.headers(), json=ASKED, timeout=0.5)
+            httpx.post(f"{url}{MESSAGES}", headers=asked.headers(), json=ASKED, timeout=httpx.Timeout(20, read=1))
         until(lambda: open_.metrics.under_way == 0)
     assert purse.held.keys() == {"another"}
     assert len(asked.provider.asked) == 1

@@ -92,7 +92,7 @@ def test_a_real_stream_reads_as_what_was_said_and_done(stream, tmp_path):
 
 
 @pytest.mark.parametrize("cli", AGENTS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(events=st.lists(EVENTS, max_size=6))
 def test_whatever_an_agent_writes_can_be_shown(cli, events):
     assert "\x1b" not in text_of(RUNTIMES[cli].scenes(events))

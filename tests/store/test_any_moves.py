@@ -244,7 +244,6 @@ def test_rows_are_the_fold_of_receipts_and_both_engines_agree(both_engines: tupl
         settings=settings(
             max_examples=8,
             stateful_step_count=10,
-            deadline=None,
             database=None,
             # Explaining would trace every line of every example: ten times as slow.
             phases=(Phase.generate, Phase.shrink),

@@ -221,7 +221,6 @@ def test_the_ledger_is_a_simple_models_and_both_engines_agree(both_engines: tupl
         settings=settings(
             max_examples=10,
             stateful_step_count=15,
-            deadline=None,
             database=None,
             phases=(Phase.generate, Phase.shrink),
             suppress_health_check=list(HealthCheck),

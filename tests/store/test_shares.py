@@ -82,7 +82,6 @@ KEYS: dict[str, Callable[[Share], str]] = {
 
 @settings(
     max_examples=25,
-    deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     # Every example is an owner of its own.
     suppress_health_check=[HealthCheck.function_scoped_fixture],
