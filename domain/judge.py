@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from domain.duties import Actor
 from domain.flow import Answer, Continue, Done, Pause, Wait, flow_of
 from domain.plan import MergePolicy
 from domain.policy import is_outdated, may_merge, merge_is_wanted, proof_of
@@ -297,6 +298,7 @@ def after_push(task: TaskFacts, push: Push) -> Answer | None:
             # Nothing was wrong with the tree, so the next run may well leave the same one.
             "last_tree_sha": "",
         },
+        by=Actor.FORGE,
     )
 
 
@@ -342,6 +344,7 @@ def after_look(task: TaskFacts, pull: PullRequest) -> Answer | None:
                 "round": task.round + 1,
                 "reason": "",
             },
+            Actor.FORGE,
         )
     if pull.mergeable is False:
         return _after_conflict(task, pull)
@@ -364,7 +367,7 @@ def after_merge(task: TaskFacts, pull: PullRequest, merge: Merge) -> Answer:
     """What came of asking the forge to merge exactly the commit that was proven or approved."""
     match merge.kind:
         case MergeKind.MERGED:
-            return _merged(task, pull, merge.sha, "Watchbill merged it")
+            return _merged(task, pull, merge.sha, "Watchbill merged it", by=Actor.WORKER)
         case MergeKind.CONFLICT:
             return _after_conflict(task, pull)
         case MergeKind.HEAD_MOVED:
@@ -377,6 +380,7 @@ def after_merge(task: TaskFacts, pull: PullRequest, merge: Merge) -> Answer:
                 f"blocked:{task.seq}",
                 merge.reason or "the repository's rules do not allow the merge yet",
                 {"reason": merge.reason},
+                Actor.FORGE,
             )
 
 
@@ -385,22 +389,25 @@ def forge_fact(task: TaskFacts, pull: PullRequest) -> Continue | None:
     if pull.merged:
         if task.state is TaskState.MERGED:
             return None
-        return _merged(task, pull, pull.merged_sha, f"merged by {pull.merged_by or 'somebody'}")
+        why = f"merged by {pull.merged_by or 'somebody'}"
+        return _merged(task, pull, pull.merged_sha, why, by=Actor.FORGE)
     found = {"pull_number": pull.number, "pull_url": pull.url}
     if not pull.open and not task.ended:
         why = "the pull request was closed without being merged"
-        return Done(TaskEvent.CLOSED, f"closed:{pull.number}:{pull.closed_at}", why, {"reason": why, **found})
+        facts = {"reason": why, **found}
+        return Done(TaskEvent.CLOSED, f"closed:{pull.number}:{pull.closed_at}", why, facts, Actor.FORGE)
     if pull.open and task.state is TaskState.CLOSED:
         return Continue(
             TaskEvent.REOPENED,
             f"reopened:{pull.number}:{task.seq}",
             "the pull request is open again",
             {"reason": "", **found},
+            Actor.FORGE,
         )
     return None
 
 
-def _merged(task: TaskFacts, pull: PullRequest, sha: str, cause: str) -> Done:
+def _merged(task: TaskFacts, pull: PullRequest, sha: str, cause: str, *, by: Actor) -> Done:
     return Done(
         TaskEvent.MERGED,
         f"merged:{pull.number}",
@@ -412,6 +419,7 @@ def _merged(task: TaskFacts, pull: PullRequest, sha: str, cause: str) -> Done:
             "pull_number": pull.number,
             "pull_url": pull.url,
         },
+        by,
     )
 
 
@@ -429,16 +437,26 @@ def _after_conflict(task: TaskFacts, pull: PullRequest) -> Answer:
         pull.head_sha,
         f"The branch conflicts with {task.base}; the work is done again on top of it.",
         {"fresh_start": True},
+        by=Actor.FORGE,
     )
 
 
-def _rework(task: TaskFacts, event: TaskEvent, sha: str, note: str, facts: Mapping[str, Any] | None = None) -> Continue:
+def _rework(
+    task: TaskFacts,
+    event: TaskEvent,
+    sha: str,
+    note: str,
+    facts: Mapping[str, Any] | None = None,
+    *,
+    by: Actor = Actor.WORKER,
+) -> Continue:
     """Back to the author, in a new round that knows what was wrong with the last one."""
     return Continue(
         event,
         f"{event}:{task.round}:{sha}",
         note.splitlines()[0],
         {"round": task.round + 1, "note": note, "reason": "", "last_tree_sha": task.tree_sha, **(facts or {})},
+        by,
     )
 
 

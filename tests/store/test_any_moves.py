@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from sqlalchemy import select
 
+from domain.duties import Actor
 from domain.errors import KeyReused
 from domain.identity import plan_id
 from domain.lifecycle import Move, Moved
@@ -26,6 +27,7 @@ from store.closing import missing
 from store.database import Store, open_store
 from store.evidence import Observation, record
 from store.moves import move
+from tests.rightful import rightful
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 ORDINALS = st.integers(1, 2)
@@ -177,8 +179,9 @@ class AnyMoves(RuleBasedStateMachine):
             "epoch": number,
         }  # fmt: skip
         return Move(
-            "run", f"{task}-{role}-{number}", "start", f"start:{task}-{role}-{number}", self.plan, "t", START, facts
-        )
+            "run", f"{task}-{role}-{number}", "start", f"start:{task}-{role}-{number}", self.plan, "t", START, facts,
+            by=Actor.WORKER,
+        )  # fmt: skip
 
     def task_wish(self, ordinal: int, event: TaskEvent, facts: Mapping[str, Any]) -> Move:
         born = {"plan_id": self.plan, "owner": "ada", "ordinal": ordinal, "title": "T", "runtime": "shell"}
@@ -188,7 +191,7 @@ class AnyMoves(RuleBasedStateMachine):
     def wish(self, kind: str, subject: str, event: str, facts: Mapping[str, Any] | None = None) -> Move:
         at = START + timedelta(seconds=len(self.said))
         key = f"{event}:{subject}:{len(self.said)}:{next(_numbers)}"
-        return Move(kind, subject, event, key, self.plan, "a test", at, facts or {})
+        return Move(kind, subject, event, key, self.plan, "a test", at, facts or {}, by=rightful(kind, event))
 
     def go(self, *wishes: Move) -> tuple[Moved, ...]:
         """Make the moves on every engine: all answer alike."""
