@@ -14,15 +14,13 @@ from activities.facts import Facts
 from domain.duties import Actor
 from domain.heartbeat import HeartbeatPolicy
 from domain.lifecycle import Move, Receipt
-from domain.publication import Moves, SentMove
+from domain.publication import Moves, MovesReply, SentMove
 from domain.run import Role
 from signing.keys import Signer
 from store.audit import audit
 from store.receipts import receipts_of
 from tests.activities.conftest import KEEPER, Graph
 from worker.plugin import watchbill_plugin
-
-pytestmark = pytest.mark.asyncio
 
 
 @pytest.fixture
@@ -32,8 +30,8 @@ def under_way(graph: Graph) -> Graph:
     return graph
 
 
-async def make(graph: Graph, signer: Signer, order: Moves) -> Any:
-    return await graph.call(Facts(graph.store, KEEPER, HeartbeatPolicy(), 1, signer).move, order)
+def make(graph: Graph, signer: Signer, order: Moves) -> MovesReply:
+    return graph.environment.run(Facts(graph.store, KEEPER, HeartbeatPolicy(), 1, signer).move, order)
 
 
 def wish(graph: Graph, event: str, **facts: Any) -> dict[str, Any]:
@@ -64,7 +62,7 @@ def last(graph: Graph) -> Receipt:
 async def test_a_move_that_was_sent_before_moves_named_anybody_is_made(
     under_way: Graph, signer: Signer, event: str, by: str
 ) -> None:
-    reply = await make(under_way, signer, await decoded(under_way, wish(under_way, event)))
+    reply = make(under_way, signer, await decoded(under_way, wish(under_way, event)))
 
     assert (reply.fresh, reply.refused) == (True, "")
     assert (last(under_way).event, last(under_way).actor) == (event, by)
@@ -86,7 +84,7 @@ async def test_a_move_crosses_a_queue_as_it_was_sent(under_way: Graph) -> None:
 async def test_a_tasks_workflow_decides_nothing_whomever_it_names(under_way: Graph, signer: Signer, said: str) -> None:
     order = await decoded(under_way, {**wish(under_way, "raised", budget_nano_usd=10**12), "by": said})
 
-    reply = await make(under_way, signer, order)
+    reply = make(under_way, signer, order)
 
     assert "a worker may not cause that; only a person may" in reply.refused
     assert (last(under_way).actor, last(under_way).refused) == ("worker", reply.refused)

@@ -24,14 +24,14 @@ def a_receipt(**said: Any) -> Receipt:
 
 
 def test_a_line_says_who_caused_what():
-    assert "  task p-12345678-1  approved by person  in_review (a test)" in line_of(a_receipt(actor="person"))
+    assert " task p-12345678-1 approved by person: in_review (a test)" in line_of(a_receipt(actor="person"))
     refused = "a task that is in_review cannot approved: an author's run may not cause that; only a person may"
     said = line_of(a_receipt(actor="author", refused=refused))
-    assert f"  approved by author  refused: {refused}" in said
+    assert f" approved by author: refused: {refused}" in said
 
 
 def test_a_line_of_before_there_were_actors_names_nobody():
-    assert "  task p-12345678-1  approved  in_review (a test)" in line_of(a_receipt())
+    assert " task p-12345678-1 approved: in_review (a test)" in line_of(a_receipt())
 
 
 def test_receipts_name_their_actors_in_lines_and_in_json_and_hold(watchbill, published_graph):
