@@ -163,13 +163,14 @@ class Facts:
         A repeat answers the first receipt; the reply is the state that holds. Judged from facts that
         have changed since, they are not made, and the caller looks again.
         """
-        task, first = order.moves[0].subject, order.moves[0]
+        wishes = [sent.arrived() for sent in order.moves]
+        task, first = wishes[0].subject, wishes[0]
         with self.store.write() as connection:
             moves.lock_chain(connection, first.chain)
             state, seq = tasks.where_it_stands(connection, task)
             if seq != order.seen and not receipts.seq_of_key(connection, first.chain, first.key):
                 return MovesReply(state=state, fresh=False)
-            moved = moves.move(connection, *order.moves, incarnation=self.incarnation)
+            moved = moves.move(connection, *wishes, incarnation=self.incarnation)
             after = _facts_of(connection, task) if moved[0].fresh else None
         # Of a group that was refused, the one answer is the refusal; its subject may be another than the first.
         last = moved[-1]

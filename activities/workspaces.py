@@ -21,6 +21,7 @@ from activities.changes import changes_of
 from activities.patience import in_thread
 from activities.policies import policy_in
 from activities.supervision import workspace_of
+from domain.duties import Actor
 from domain.errors import NotFound, Superseded, Unauthorized, Unavailable, WatchbillError
 from domain.identity import branch_of, digest
 from domain.lifecycle import Move
@@ -296,7 +297,7 @@ class Workspaces:
         at = activity.info().scheduled_time
         with self.store.write() as connection:
             seen = [evidence.record(connection, changes_of(run, work, self.worker), why, at)] if work.changed else []
-            collect = Move("run", run.id, RunEvent.COLLECT, key, run.plan_id, why, at, facts)
+            collect = Move("run", run.id, RunEvent.COLLECT, key, run.plan_id, why, at, facts, by=Actor.WORKER)
             moves.move(connection, collect, *seen, incarnation=self.incarnation)
 
     def _prepared_file(self, run: RunFacts) -> Path:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from domain.difference import Difference
+from domain.duties import Actor
 from domain.errors import Fault
 from domain.lifecycle import Move
 from domain.plan import PlanEvent, PlanState, RevisionEvent
@@ -151,7 +152,7 @@ def decide_plan(decision: Decision, plan: PlanFacts, tasks: tuple[TaskFacts, ...
     """The moves by which a decision on a whole plan is carried out (`confirm` is the publication's)."""
 
     def plan_move(event: PlanEvent, key: str, facts: Mapping[str, Any] | None = None) -> Move:
-        return Move("plan", plan.id, event, key, plan.id, cause_of(decision), at, facts or {})
+        return Move("plan", plan.id, event, key, plan.id, cause_of(decision), at, facts or {}, by=Actor.PERSON)
 
     match decision.kind:
         case DecisionKind.PAUSE if plan.paused:
@@ -190,7 +191,7 @@ def decide_task(
         case DecisionKind.PAUSE:
             return ask(
                 task, QuestionKind.PAUSED_BY_PERSON, "Paused by a person. Resume to go on.", task.state,
-                cause_of(decision), at,
+                cause_of(decision), at, by=Actor.PERSON,
             )  # fmt: skip
         case DecisionKind.APPROVE if task.state is TaskState.IN_REVIEW:
             return _approve_head(decision, task, at)
@@ -214,26 +215,30 @@ def ask(
     cause: str,
     at: datetime,
     facts: Mapping[str, Any] | None = None,
+    *,
+    by: Actor,
 ) -> tuple[Move, ...]:
     """Pause a task with a question. The question's id comes from the task's last receipt: asked once."""
     question = f"{task.id}-q{task.seq}"
+    said = {"question_id": question, **(facts or {})}
     return (
-        task_move(task, TaskEvent.PAUSE, f"pause:{question}", cause, at, {"question_id": question, **(facts or {})}),
+        task_move(task, TaskEvent.PAUSE, f"pause:{question}", cause, at, said, by=by),
         Move(
             "question", question, QuestionEvent.ASK, f"ask:{question}", task.plan_id, cause, at,
             {"plan_id": task.plan_id, "task_id": task.id, "kind": kind, "text": text, "resume_at": resume_at},
+            by=by,
         ),
     )  # fmt: skip
 
 
-def withdraw_question(task: TaskFacts, cause: str, at: datetime) -> tuple[Move, ...]:
+def withdraw_question(task: TaskFacts, cause: str, at: datetime, *, by: Actor) -> tuple[Move, ...]:
     """The move that closes the task's open question because something else has settled it."""
     if task.question is None or task.question.state is not QuestionState.OPEN:
         return ()
     return (
         Move(
             "question", task.question.id, QuestionEvent.WITHDRAW, f"withdraw:{task.question.id}",
-            task.plan_id, cause, at,
+            task.plan_id, cause, at, by=by,
         ),
     )  # fmt: skip
 
@@ -243,7 +248,8 @@ def withdraw_revision(plan: PlanFacts, cause: str, at: datetime) -> tuple[Move, 
     if not plan.proposed:
         return ()
     event, number = RevisionEvent.WITHDRAW, plan.proposed
-    return (Move("revision", f"{plan.id}-r{number}", event, f"revision:{number}:{event}", plan.id, cause, at),)
+    key = f"revision:{number}:{event}"
+    return (Move("revision", f"{plan.id}-r{number}", event, key, plan.id, cause, at, by=Actor.PERSON),)
 
 
 def _approve_head(decision: Decision, task: TaskFacts, at: datetime) -> Ruling:
@@ -256,7 +262,7 @@ def _approve_head(decision: Decision, task: TaskFacts, at: datetime) -> Ruling:
     return (
         task_move(
             task, TaskEvent.APPROVED, f"approved:{task.round}:{task.head_sha}", cause_of(decision), at,
-            {"approved_sha": task.head_sha},
+            {"approved_sha": task.head_sha}, by=Actor.PERSON,
         ),
     )  # fmt: skip
 
@@ -299,10 +305,10 @@ def _answer(decision: Decision, task: TaskFacts, question: Question | None, at: 
     if question.kind is QuestionKind.PREDECESSOR:
         facts["after_waived"] = True
     return (
-        task_move(task, RESUME_AT[resume_at], f"answer:{question.id}", cause, at, facts),
+        task_move(task, RESUME_AT[resume_at], f"answer:{question.id}", cause, at, facts, by=Actor.PERSON),
         Move(
             "question", question.id, QuestionEvent.ANSWER, f"answered:{question.id}", task.plan_id, cause, at,
-            {"answer": decision.text.strip() or decision.kind},
+            {"answer": decision.text.strip() or decision.kind}, by=Actor.PERSON,
         ),
     )  # fmt: skip
 
@@ -311,26 +317,29 @@ def _retry(decision: Decision, plan: PlanFacts, task: TaskFacts, at: datetime) -
     if task.state is not TaskState.FAILED:
         return Refusal(f"only a failed task can be retried; this one is {task.state}")
     facts = {"round": task.round + 1, "allowed_runs": task.runs_begun + task.attempts, "reason": ""}
-    retry = task_move(task, TaskEvent.RETRY, f"retry:{task.round}", cause_of(decision), at, facts)
-    return (retry, *reopen_plan(plan, cause_of(decision), at))
+    retry = task_move(task, TaskEvent.RETRY, f"retry:{task.round}", cause_of(decision), at, facts, by=Actor.PERSON)
+    return (retry, *reopen_plan(plan, cause_of(decision), at, by=Actor.PERSON))
 
 
-def reopen_plan(plan: PlanFacts, cause: str, at: datetime) -> tuple[Move, ...]:
+def reopen_plan(plan: PlanFacts, cause: str, at: datetime, *, by: Actor) -> tuple[Move, ...]:
     """The move that a plan which had ended makes when one of its tasks lives again."""
     if plan.state not in (PlanState.COMPLETED, PlanState.ARCHIVED):
         return ()
-    return (Move("plan", plan.id, PlanEvent.REOPEN, f"reopen:{plan.seq}", plan.id, cause, at),)
+    return (Move("plan", plan.id, PlanEvent.REOPEN, f"reopen:{plan.seq}", plan.id, cause, at, by=by),)
 
 
 def _cancel(decision: Decision, task: TaskFacts, at: datetime) -> tuple[Move, ...]:
     cause = cause_of(decision)
-    cancel = task_move(task, TaskEvent.CANCEL, "cancel", cause, at, {"question_id": None, "reason": cause})
-    return (cancel, *withdraw_question(task, cause, at))
+    facts = {"question_id": None, "reason": cause}
+    cancel = task_move(task, TaskEvent.CANCEL, "cancel", cause, at, facts, by=Actor.PERSON)
+    return (cancel, *withdraw_question(task, cause, at, by=Actor.PERSON))
 
 
-def task_move(task: TaskFacts, event: TaskEvent, key: str, cause: str, at: datetime, facts: Mapping[str, Any]) -> Move:
+def task_move(
+    task: TaskFacts, event: TaskEvent, key: str, cause: str, at: datetime, facts: Mapping[str, Any], *, by: Actor
+) -> Move:
     """A task's move on its plan's chain, where keys of other tasks are as well: so the key names the task."""
-    return Move("task", task.id, event, f"{task.id}:{key}", task.plan_id, cause, at, facts)
+    return Move("task", task.id, event, f"{task.id}:{key}", task.plan_id, cause, at, facts, by=by)
 
 
 def cause_of(decision: Decision) -> str:

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from domain.decision import ask, task_move, withdraw_question
+from domain.duties import Actor
 from domain.lifecycle import Move
 from domain.run import Role, RunFacts, RunState
 from domain.task import QuestionKind, TaskEvent, TaskFacts, TaskState
@@ -19,12 +20,16 @@ from domain.task import QuestionKind, TaskEvent, TaskFacts, TaskState
 
 @dataclass(frozen=True)
 class Continue:
-    """Go on to the state that `event` leads to; `key` names the fact that was observed."""
+    """Go on to the state that `event` leads to; `key` names the fact that was observed.
+
+    `by` is the forge where that fact is what was done there.
+    """
 
     event: TaskEvent
     key: str
     cause: str
     facts: Mapping[str, Any] = field(default_factory=dict)
+    by: Actor = Actor.WORKER
 
 
 @dataclass(frozen=True)
@@ -115,8 +120,8 @@ def moves_of(task: TaskFacts, answer: Answer, at: datetime) -> tuple[Move, ...]:
     """The moves that carry out a step's answer; none for a wait."""
     match answer:
         case Continue():
-            move = task_move(task, answer.event, answer.key, answer.cause, at, dict(answer.facts))
-            return (move, *withdraw_question(task, answer.cause, at))
+            move = task_move(task, answer.event, answer.key, answer.cause, at, dict(answer.facts), by=answer.by)
+            return (move, *withdraw_question(task, answer.cause, at, by=answer.by))
         case Pause():
             return ask(
                 task,
@@ -126,21 +131,31 @@ def moves_of(task: TaskFacts, answer: Answer, at: datetime) -> tuple[Move, ...]:
                 f"asks a person: {answer.kind}",
                 at,
                 answer.facts,
+                by=Actor.WORKER,
             )
         case Fail():
             key = f"failed:{task.round}:{task.seq}"
             facts = {"reason": answer.reason, "question_id": None}
-            move = task_move(task, TaskEvent.FAIL, key, answer.reason, at, facts)
-            return (move, *withdraw_question(task, answer.reason, at))
+            move = task_move(task, TaskEvent.FAIL, key, answer.reason, at, facts, by=Actor.WORKER)
+            return (move, *withdraw_question(task, answer.reason, at, by=Actor.WORKER))
         case Wait():
             return ()
 
 
-def rework(task: TaskFacts, event: TaskEvent, sha: str, note: str, facts: Mapping[str, Any] | None = None) -> Continue:
+def rework(
+    task: TaskFacts,
+    event: TaskEvent,
+    sha: str,
+    note: str,
+    facts: Mapping[str, Any] | None = None,
+    *,
+    by: Actor = Actor.WORKER,
+) -> Continue:
     """Back to the author, in a new round that knows what was wrong with the last one."""
     return Continue(
         event,
         f"{event}:{task.round}:{sha}",
         note.splitlines()[0],
         {"round": task.round + 1, "note": note, "reason": "", "last_tree_sha": task.tree_sha, **(facts or {})},
+        by,
     )

@@ -5,6 +5,7 @@ The same observations always lead the same way, whoever observes them and howeve
 
 from __future__ import annotations
 
+from domain.duties import Actor
 from domain.flow import Answer, Continue, Done, Pause, Wait, flow_of, rework
 from domain.plan import MergePolicy
 from domain.policy import is_outdated, may_merge, merge_is_wanted, proof_of
@@ -40,6 +41,7 @@ def after_push(task: TaskFacts, push: Push) -> Answer | None:
             # Nothing was wrong with the tree, so the next run may well leave the same one.
             "last_tree_sha": "",
         },
+        by=Actor.FORGE,
     )
 
 
@@ -85,6 +87,7 @@ def after_look(task: TaskFacts, pull: PullRequest) -> Answer | None:
                 "round": task.round + 1,
                 "reason": "",
             },
+            Actor.FORGE,
         )
     if pull.mergeable is False:
         return _after_conflict(task, pull)
@@ -107,7 +110,7 @@ def after_merge(task: TaskFacts, pull: PullRequest, merge: Merge) -> Answer:
     """What came of asking the forge to merge exactly the commit that was proven or approved."""
     match merge.kind:
         case MergeKind.MERGED:
-            return _merged(task, pull, merge.sha, "Watchbill merged it")
+            return _merged(task, pull, merge.sha, "Watchbill merged it", by=Actor.WORKER)
         case MergeKind.CONFLICT:
             return _after_conflict(task, pull)
         case MergeKind.HEAD_MOVED:
@@ -120,6 +123,7 @@ def after_merge(task: TaskFacts, pull: PullRequest, merge: Merge) -> Answer:
                 f"blocked:{task.seq}",
                 merge.reason or "the repository's rules do not allow the merge yet",
                 {"reason": merge.reason},
+                Actor.FORGE,
             )
 
 
@@ -128,22 +132,25 @@ def forge_fact(task: TaskFacts, pull: PullRequest) -> Continue | None:
     if pull.merged:
         if task.state is TaskState.MERGED:
             return None
-        return _merged(task, pull, pull.merged_sha, f"merged by {pull.merged_by or 'somebody'}")
+        why = f"merged by {pull.merged_by or 'somebody'}"
+        return _merged(task, pull, pull.merged_sha, why, by=Actor.FORGE)
     found = {"pull_number": pull.number, "pull_url": pull.url}
     if not pull.open and not task.ended:
         why = "the pull request was closed without being merged"
-        return Done(TaskEvent.CLOSED, f"closed:{pull.number}:{pull.closed_at}", why, {"reason": why, **found})
+        facts = {"reason": why, **found}
+        return Done(TaskEvent.CLOSED, f"closed:{pull.number}:{pull.closed_at}", why, facts, Actor.FORGE)
     if pull.open and task.state is TaskState.CLOSED:
         return Continue(
             TaskEvent.REOPENED,
             f"reopened:{pull.number}:{task.seq}",
             "the pull request is open again",
             {"reason": "", **found},
+            Actor.FORGE,
         )
     return None
 
 
-def _merged(task: TaskFacts, pull: PullRequest, sha: str, cause: str) -> Done:
+def _merged(task: TaskFacts, pull: PullRequest, sha: str, cause: str, *, by: Actor) -> Done:
     return Done(
         TaskEvent.MERGED,
         f"merged:{pull.number}",
@@ -155,6 +162,7 @@ def _merged(task: TaskFacts, pull: PullRequest, sha: str, cause: str) -> Done:
             "pull_number": pull.number,
             "pull_url": pull.url,
         },
+        by,
     )
 
 
@@ -172,4 +180,5 @@ def _after_conflict(task: TaskFacts, pull: PullRequest) -> Answer:
         pull.head_sha,
         f"The branch conflicts with {task.base}; the work is done again on top of it.",
         {"fresh_start": True},
+        by=Actor.FORGE,
     )

@@ -13,6 +13,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
+from domain.duties import Actor
 from domain.errors import IllegalMove
 from domain.identity import digest
 
@@ -79,8 +80,8 @@ class Move:
     `kind` names the lifecycle, `subject` the thing's id, `chain` the receipt chain (a plan's id,
     or `owner:<owner>`, or `system`). `key` names the observed fact (never the messenger, attempt
     or workflow run): the same key again answers the first receipt; with another payload it is
-    refused. `facts` are the columns that change with the state. `cause` says in words who or what
-    moved it; `at` is aware UTC.
+    refused. `facts` are the columns that change with the state. `by` is who causes it, and must have
+    the duty to (domain.duties); `cause` says in words who or what moved it; `at` is aware UTC.
     """
 
     kind: str
@@ -91,11 +92,15 @@ class Move:
     cause: str
     at: datetime
     facts: Mapping[str, Any] = field(default_factory=dict)
+    by: Actor = field(kw_only=True)
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """The record of one move, or of one refusal (`refused` says why; then `before == after`)."""
+    """The record of one move, or of one refusal (`refused` says why; then `before == after`).
+
+    `actor` is who caused it, a `domain.duties.Actor`; empty in what was recorded before that was kept.
+    """
 
     chain: str
     seq: int
@@ -111,6 +116,7 @@ class Receipt:
     previous: str
     hash: str
     refused: str = ""
+    actor: str = ""
 
 
 @dataclass(frozen=True)
@@ -149,8 +155,12 @@ def receipt_hash(
     at: datetime,
     facts: Mapping[str, Any],
     refused: str,
+    actor: str = "",
 ) -> str:
-    """The hash of a receipt covers everything it says and the hash of the one before it."""
+    """The hash of a receipt covers everything it says and the hash of the one before it.
+
+    An actor that is not known adds nothing, so the hashes of before there were any hold.
+    """
     return digest(
         canonical(
             [
@@ -167,6 +177,7 @@ def receipt_hash(
                 at.isoformat(timespec="microseconds"),
                 dict(facts),
                 refused,
+                *([actor] if actor else []),
             ]
         )
     )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from domain.decision import Decision
+from domain.duties import Actor, may
 from domain.heartbeat import HeartbeatPolicy
 from domain.lifecycle import Move
 from domain.pull import Repository
@@ -135,11 +138,41 @@ class AskAboutHost:
 
 
 @dataclass(frozen=True)
+class SentMove:
+    """A move on its way from a task's workflow to the activity that makes it.
+
+    `by` is empty in one that was sent before moves named who causes them.
+    """
+
+    kind: str
+    subject: str
+    event: str
+    key: str
+    chain: str
+    cause: str
+    at: datetime
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    by: str = ""
+
+    def arrived(self) -> Move:
+        """The move that it is: the forge's where the workflow read it there, else its worker's, whatever it says.
+
+        What names nobody is the forge's where it cannot be the worker's.
+        """
+        told = self.by or (Actor.WORKER if may(Actor.WORKER, self.kind, self.event) else Actor.FORGE)
+        return Move(**{**vars(self), "by": Actor.FORGE if told == Actor.FORGE else Actor.WORKER})
+
+
+@dataclass(frozen=True)
 class Moves:
     """A task's moves, made together or not at all; `seen` is the task's last receipt when they were judged."""
 
-    moves: tuple[Move, ...]
+    moves: tuple[SentMove, ...]
     seen: int
+
+    @classmethod
+    def of(cls, moves: Iterable[Move], seen: int) -> Moves:
+        return cls(tuple(SentMove(**vars(move)) for move in moves), seen)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from domain.budget import format_usd
 from domain.decision import Already, Decision, PlanFacts, Refusal, Ruling, cause_of, decide_task, task_move
+from domain.duties import Actor
 from domain.lifecycle import Move
 from domain.plan import PlanEvent
 from domain.task import Question, QuestionKind, QuestionState, TaskEvent, TaskFacts
@@ -104,7 +105,8 @@ def _raise_task(decision: Decision, task: TaskFacts, budget: int | None, at: dat
     if budget == task.budget_nano_usd:
         return ()
     facts = {"budget_nano_usd": budget}
-    return (task_move(task, TaskEvent.RAISED, f"raised:{task.seq}", cause_of(decision), at, facts),)
+    key, cause = f"raised:{task.seq}", cause_of(decision)
+    return (task_move(task, TaskEvent.RAISED, key, cause, at, facts, by=Actor.PERSON),)
 
 
 def _raise_plan(decision: Decision, plan: PlanFacts, budget: int | None, at: datetime) -> tuple[Move, ...]:
@@ -112,7 +114,8 @@ def _raise_plan(decision: Decision, plan: PlanFacts, budget: int | None, at: dat
     if budget == plan.budget_nano_usd:
         return ()
     facts = {"budget_nano_usd": budget}
-    return (Move("plan", plan.id, PlanEvent.RAISED, f"raised:{plan.seq}", plan.id, cause_of(decision), at, facts),)
+    key, cause = f"raised:{plan.seq}", cause_of(decision)
+    return (Move("plan", plan.id, PlanEvent.RAISED, key, plan.id, cause, at, facts, by=Actor.PERSON),)
 
 
 def _with(resume: Move, budget: int | None) -> Move:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from domain.duties import DUTIES, Actor
 from domain.ledger import RESERVATION
 from domain.lifecycle import Lifecycle
 from domain.notes import NOTE
@@ -20,9 +21,10 @@ def page() -> str:
         "# Lifecycles\n\n"
         "Made from the tables in `domain/` by `python -m domain.reference`; a test holds the two together. "
         "A pair of state and event that is not here is a refusal, and a refusal leaves a receipt. "
-        "An event that leads from a state to itself changes facts and leaves a receipt like any other."
+        "An event that leads from a state to itself changes facts and leaves a receipt like any other. "
+        "Who may cause which event [stands behind them](#duties)."
     )
-    return "\n\n".join([intro, *map(section, LIFECYCLES)]) + "\n"
+    return "\n\n".join([intro, *map(section, LIFECYCLES), duties()]) + "\n"
 
 
 def section(lifecycle: Lifecycle) -> str:
@@ -48,6 +50,33 @@ def section(lifecycle: Lifecycle) -> str:
             "```",
             "",
             "| state | event | next |",
+            "| --- | --- | --- |",
+            *rows,
+        ]
+    )
+
+
+def duties() -> str:
+    """Who may cause which event: a row for each actor and kind of thing."""
+    names = [lifecycle.name for lifecycle in LIFECYCLES]
+    rows = [
+        f"| {actor} | {kind} | {', '.join(DUTIES[actor][kind])} |"
+        for actor in Actor
+        for kind in sorted(DUTIES[actor], key=names.index)
+    ]
+    none = ", ".join(actor for actor in Actor if not DUTIES[actor])
+    intro = (
+        "Who may cause which event. The transition asks before the lifecycle does: what is none of an actor's "
+        "duties is refused, and the refusal leaves a receipt that says who may. Every receipt names its actor, and "
+        f"the audit holds it against this table. No duty at all: {none}. Reservations leave no receipts."
+    )
+    return "\n".join(
+        [
+            "## Duties",
+            "",
+            intro,
+            "",
+            "| actor | of | events |",
             "| --- | --- | --- |",
             *rows,
         ]

@@ -9,6 +9,7 @@ from typing import Any
 
 from domain.decision import PlanFacts, reopen_plan, task_move, withdraw_question
 from domain.difference import BoxChange, BoxKind, Difference
+from domain.duties import Actor
 from domain.identity import task_id
 from domain.lifecycle import Move
 from domain.plan import PlanEvent, PlanSpec, RevisionEvent, TaskSpec
@@ -54,15 +55,16 @@ def revise(plan: PlanFacts, difference: Difference, tasks: Iterable[TaskFacts], 
             moves += _removed(task, order)
         elif task is not None and (change is not None or (renewed and _is_fresh(task))):
             moves += _changed(task, spec, change, order, renewed=renewed)
-    moves += reopen_plan(plan, order.cause, order.at)
+    moves += reopen_plan(plan, order.cause, order.at, by=Actor.PERSON)
     return (*moves, _plan_move(plan, difference, order))
 
 
 def revision_move(
     plan: str, number: int, event: RevisionEvent, cause: str, at: datetime, facts: Mapping[str, Any] | None = None
 ) -> Move:
-    """A move of one of a plan's texts."""
-    return Move("revision", f"{plan}-r{number}", event, f"revision:{number}:{event}", plan, cause, at, facts or {})
+    """A move of one of a plan's texts: what they say is a person's word."""
+    key, said = f"revision:{number}:{event}", facts or {}
+    return Move("revision", f"{plan}-r{number}", event, key, plan, cause, at, said, by=Actor.PERSON)
 
 
 def task_facts(plan: str, owner: str, spec: TaskSpec, allowed_runs: int) -> dict[str, Any]:
@@ -103,20 +105,23 @@ def _plan_move(plan: PlanFacts, difference: Difference, order: Order) -> Move:
         facts["budget_nano_usd"] = order.spec.budget_nano_usd
     if changed & {*PROVING, *ALLOWING}:
         facts["judged"] = order.number
-    return Move("plan", plan.id, PlanEvent.REVISE, f"revise:{order.number}", plan.id, order.cause, order.at, facts)
+    key = f"revise:{order.number}"
+    return Move("plan", plan.id, PlanEvent.REVISE, key, plan.id, order.cause, order.at, facts, by=Actor.PERSON)
 
 
 def _added(plan: PlanFacts, spec: TaskSpec, order: Order) -> Move:
     facts = {**task_facts(plan.id, plan.owner, spec, order.spec.attempts), "revision": order.number}
     key = f"task:{spec.ordinal}:r{order.number}"
-    return Move("task", task_id(plan.id, spec.ordinal), TaskEvent.CONFIRM, key, plan.id, order.cause, order.at, facts)
+    identity = task_id(plan.id, spec.ordinal)
+    return Move("task", identity, TaskEvent.CONFIRM, key, plan.id, order.cause, order.at, facts, by=Actor.PERSON)
 
 
 def _removed(task: TaskFacts, order: Order) -> tuple[Move, ...]:
     reason = f"struck out by revision {order.number}"
     facts = {"question_id": None, "reason": reason, "revision": order.number}
-    cancel = task_move(task, TaskEvent.CANCEL, f"revise:{order.number}", order.cause, order.at, facts)
-    return (cancel, *withdraw_question(task, reason, order.at))
+    key = f"revise:{order.number}"
+    cancel = task_move(task, TaskEvent.CANCEL, key, order.cause, order.at, facts, by=Actor.PERSON)
+    return (cancel, *withdraw_question(task, reason, order.at, by=Actor.PERSON))
 
 
 def _changed(
@@ -138,8 +143,9 @@ def _changed(
             facts |= _of_what_was_done(task, change, order)
         if task.state is TaskState.PAUSED:
             facts["question_id"] = _question_id(task)
-            asked = (*withdraw_question(task, order.cause, order.at), _question(task, change, order))
-    yield task_move(task, TaskEvent.REVISE, f"revise:{order.number}", order.cause, order.at, facts)
+            before = withdraw_question(task, order.cause, order.at, by=Actor.PERSON)
+            asked = (*before, _question(task, change, order))
+    yield task_move(task, TaskEvent.REVISE, f"revise:{order.number}", order.cause, order.at, facts, by=Actor.PERSON)
     yield from asked
 
 
@@ -182,7 +188,10 @@ def _question(task: TaskFacts, change: BoxChange, order: Order) -> Move:
         "resume_at": _resume_at(task, change),
     }
     question = _question_id(task)
-    return Move("question", question, QuestionEvent.ASK, f"ask:{question}", task.plan_id, order.cause, order.at, facts)
+    return Move(
+        "question", question, QuestionEvent.ASK, f"ask:{question}", task.plan_id, order.cause, order.at, facts,
+        by=Actor.PERSON,
+    )  # fmt: skip
 
 
 def _resume_at(task: TaskFacts, change: BoxChange) -> TaskState:

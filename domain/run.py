@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from domain.duties import Actor
 from domain.lifecycle import Lifecycle, table
 
 
@@ -17,6 +18,11 @@ class Role(StrEnum):
     def judges(self) -> bool:
         """Whether it looks at a commit in a clean checkout, and makes none."""
         return self is not Role.AUTHOR
+
+    @property
+    def actor(self) -> Actor:
+        """As whom what such a run says by itself is written down."""
+        return Actor(self.value)
 
 
 class RunState(StrEnum):

@@ -131,8 +131,8 @@ async def _record_decision(graph: Graph, caller: Caller, arguments: Mapping[str,
     # Before it is kept: a receipt is for ever, and others are told of it.
     title, text = publishable(arguments["title"]), publishable(arguments["text"])
     at = datetime.now(UTC)
-    await graph.write(lambda connection: record_decision(connection, caller.speaker, title, text, at))
-    return Answer("recorded")
+    word = await graph.write(lambda connection: record_decision(connection, caller.speaker, title, text, at))
+    return Answer(f"not recorded: {word.refused}", is_error=True) if word.refused else Answer("recorded")
 
 
 async def _ask_person(graph: Graph, caller: Caller, arguments: Mapping[str, Any]) -> Answer:

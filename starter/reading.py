@@ -55,7 +55,8 @@ def line_of(receipt: Receipt) -> str:
     moved = receipt.before != receipt.after
     change = f"{receipt.before or 'new'} → {receipt.after}" if moved else str(receipt.after)
     said = f"refused: {receipt.refused}" if receipt.refused else f"{change} ({receipt.cause})"
-    return one_line(f"{receipt.seq:5}  {at}  {receipt.kind} {receipt.subject}  {receipt.event}  {said}", 400)
+    by = f" by {receipt.actor}" if receipt.actor else ""
+    return one_line(f"{receipt.seq:5}  {at}  {receipt.kind} {receipt.subject}  {receipt.event}{by}: {said}", 400)
 
 
 def faults_of(receipt: Receipt, seq: int, link: str) -> list[str]:

@@ -1,8 +1,8 @@
 """The audit: replays every receipt and compares what follows from them with the rows as they are.
 
-It trusts nothing but the lifecycle tables, and holds the ledger's sums beside its reservations. A chain
-that somebody rewrote from end to end, rows and head included, agrees with itself: that is found by the
-heads that are published elsewhere.
+It trusts nothing but the tables of lifecycles and duties, and holds the ledger's sums beside its reservations.
+A chain that somebody rewrote from end to end, rows and head included, agrees with itself: that is found by
+the heads that are published elsewhere.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, RowMapping, Text, select, type_coerce
 from sqlalchemy.types import NullType
 
+from domain.duties import why_not
 from domain.errors import IllegalMove, NotFound, WatchbillError
 from domain.identity import digest
 from domain.lifecycle import GENESIS, Receipt, canonical, receipt_hash
@@ -148,6 +149,10 @@ class _Replay:
         # A refusal is not replayed: a lifecycle that has grown since may allow today what it refused.
         if receipt.refused:
             return
+        # What names nobody is from before receipts did.
+        if receipt.actor and (why := why_not(receipt.actor, receipt.kind, receipt.event)):
+            said = f"receipt {receipt.seq}, {receipt.event} of a {receipt.kind}, was not its actor's to cause: {why}"
+            yield self._finding(row, said)
         try:
             after = subject.lifecycle.after(receipt.before, receipt.event, receipt.facts)
         except IllegalMove as illegal:

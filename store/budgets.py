@@ -9,6 +9,7 @@ from sqlalchemy import Connection, select
 
 from domain.budget import format_usd
 from domain.decision import Outcome, Reply
+from domain.duties import Actor
 from domain.ledger import CeilingKind, ceiling_id, day_subject, zone_named
 from domain.lifecycle import Move
 from domain.owner import OwnerEvent
@@ -40,7 +41,7 @@ def set_day(connection: Connection, order: SetDay, at: datetime, incarnation: in
         return Reply(outcome, said, "open", seq=seq)
     facts = {"day_nano_usd": wanted[0], "zone": wanted[1]}
     cause = f"budget by {order.by or 'a person'}"
-    wish = Move("owner", order.owner, OwnerEvent.BUDGET, f"budget:{seq}", chain, cause, at, facts)
+    wish = Move("owner", order.owner, OwnerEvent.BUDGET, f"budget:{seq}", chain, cause, at, facts, by=Actor.PERSON)
     (moved,) = move(connection, wish, incarnation=incarnation)
     return Reply(Outcome.DONE, said, moved.state or "", seq=moved.receipt.seq)
 

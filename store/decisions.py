@@ -21,6 +21,7 @@ from domain.decision import (
     decide_plan,
     decide_task,
 )
+from domain.duties import Actor
 from domain.errors import NotFound
 from domain.identity import task_id
 from domain.lifecycle import Move
@@ -120,6 +121,7 @@ def _refuse(
 ) -> Reply:
     kind, identity = subject or ("plan", plan.id)
     key = f"{decision.kind}:{decision.ordinal or ''}:{decision.names}"
-    wish = Move(kind, identity, decision.kind, key, plan.id, f"{decision.kind} by {decision.by or 'a person'}", at)
+    cause = f"{decision.kind} by {decision.by or 'a person'}"
+    wish = Move(kind, identity, decision.kind, key, plan.id, cause, at, by=Actor.PERSON)
     refused = record_refusal(connection, wish, message)
     return Reply(Outcome.REFUSED, message, state or plan.state, plan.id, refused.receipt.seq)

@@ -14,6 +14,7 @@ from datetime import datetime
 from sqlalchemy import Connection, select
 
 from domain.decision import ask, reopen_plan
+from domain.duties import Actor
 from domain.flow import moves_of
 from domain.heartbeat import HeartbeatFacts, HeartbeatPolicy, closed_gate
 from domain.identity import plan_of_task
@@ -68,7 +69,7 @@ def follow_forge(connection: Connection, task: str, pull: PullRequest, at: datet
         return False
     plan = load_plan(connection, facts.plan_id)
     lives_again = answer.event is TaskEvent.REOPENED
-    moves = (*moves_of(facts, answer, at), *(reopen_plan(plan, answer.cause, at) if lives_again else ()))
+    moves = (*moves_of(facts, answer, at), *(reopen_plan(plan, answer.cause, at, by=answer.by) if lives_again else ()))
     return _made(move(connection, *moves, incarnation=incarnation))
 
 
@@ -156,7 +157,8 @@ def _carry_out(connection: Connection, action: Action, order: Beat, incarnation:
                 f"Task {action.predecessor}, which this one comes after, ended as {action.ended_as}. "
                 "Resume to begin all the same, or cancel."
             )
-            moves = ask(task, QuestionKind.PREDECESSOR, text, TaskState.PENDING, "its predecessor ended", order.at)
+            why = "its predecessor ended"
+            moves = ask(task, QuestionKind.PREDECESSOR, text, TaskState.PENDING, why, order.at, by=Actor.HEARTBEAT)
             return _made(move(connection, *moves, incarnation=incarnation))
 
 
@@ -165,10 +167,11 @@ def _begin(connection: Connection, action: Begin, at: datetime, incarnation: int
     task = load_task(connection, action.task_id, at)
     cause = "the heartbeat granted a slot"
     key = f"begin:{task.id}:{task.round}"
-    moves = [Move("task", task.id, TaskEvent.BEGIN, key, task.plan_id, cause, at)]
+    moves = [Move("task", task.id, TaskEvent.BEGIN, key, task.plan_id, cause, at, by=Actor.HEARTBEAT)]
     plan = load_plan(connection, task.plan_id)
     if plan.state is PlanState.CONFIRMED:
-        moves.append(Move("plan", plan.id, PlanEvent.BEGIN, "begin", plan.id, "its first task began", at))
+        why = "its first task began"
+        moves.append(Move("plan", plan.id, PlanEvent.BEGIN, "begin", plan.id, why, at, by=Actor.HEARTBEAT))
     moved = move(connection, *moves, incarnation=incarnation)
     if moved[-1].refused:
         release_slot(connection, task.id)

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+from domain.duties import Actor
 from domain.errors import Damaged, NotFound
 from domain.identity import digest
 from domain.lifecycle import Move, canonical
@@ -74,7 +75,7 @@ def record(connection: Connection, seen: Observation, cause: str, at: datetime) 
     del facts["content"]
     about = seen.run_id or seen.task_id or seen.plan_id
     subject = f"{about}-{seen.kind}-{digest(canonical(facts))[:16]}"
-    return Move("evidence", subject, "record", f"record:{subject}", seen.plan_id, cause, at, facts)
+    return Move("evidence", subject, "record", f"record:{subject}", seen.plan_id, cause, at, facts, by=Actor.WORKER)
 
 
 def evidence_of(

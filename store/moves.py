@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Executable, Row, bindparam, delete, func, insert, select, update
 
+from domain.duties import Actor, why_not
 from domain.errors import IllegalMove, KeyReused, Superseded, Unavailable
 from domain.lifecycle import GENESIS, Move, Moved, Receipt, canonical, receipt_hash
 from domain.task import SLOTTED
@@ -50,6 +51,7 @@ _REFUSED = (
         receipts.c.subject == bindparam("subject"),
         receipts.c.event == bindparam("event"),
         receipts.c.before.is_not_distinct_from(bindparam("before")),
+        receipts.c.actor == bindparam("actor"),
     )
     .order_by(receipts.c.seq.desc())
     .limit(1)
@@ -68,10 +70,11 @@ States = dict[tuple[str, str], str | None]
 def move(connection: Connection, *moves: Move, incarnation: int | None = None) -> tuple[Moved, ...]:
     """Make all of the moves, in their order and on their one chain, or none of them.
 
-    Answers one `Moved` for each move, or, when the lifecycle refuses one of them, a single `Moved`
-    that holds the refusal: `moved[-1].refused` tells the two apart. A move whose key was made
-    before changes nothing and answers its first receipt with `fresh=False`; `state` is always the
-    state that holds now. A refusal is recorded once for each key and state, and spends no key.
+    Answers one `Moved` for each move, or, when one of them is none of its actor's duties or the
+    lifecycle refuses it, a single `Moved` that holds the refusal: `moved[-1].refused` tells the two
+    apart. A move whose key was made before changes nothing and answers its first receipt with
+    `fresh=False`; `state` is always the state that holds now. A refusal is recorded once for each
+    key, state and actor, and spends no key.
 
     The chain's head stays locked until the transaction ends, so a transaction moves one chain.
     `incarnation` is the caller's Temporal; None is for doors that have none.
@@ -91,11 +94,14 @@ def move(connection: Connection, *moves: Move, incarnation: int | None = None) -
     fresh: dict[str, Receipt] = {}
     tip = head
     for wish in wishes:
-        if wish.key in made:
-            _require_same(wish, made[wish.key])
-            continue
         before = states[wish.kind, wish.subject]
         try:
+            # Also of what was made before: its receipt answers those alone who could have made it.
+            if why := why_not(wish.by, wish.kind, wish.event):
+                raise IllegalMove(wish.kind, before, wish.event, why)
+            if wish.key in made:
+                _require_same(wish, made[wish.key])
+                continue
             after = SUBJECTS[wish.kind].lifecycle.after(before, wish.event, wish.facts)
             if why := SUBJECTS[wish.kind].guard(connection, wish):
                 raise IllegalMove(wish.kind, before, wish.event, why)
@@ -173,6 +179,7 @@ def _plain(wish: Move) -> Move:
         cause=plain_text(wish.cause),
         at=wish.at.astimezone(UTC),
         facts=plain(wish.facts),
+        by=Actor(wish.by),
     )
 
 
@@ -231,6 +238,7 @@ def _make_out(head: _Head, wish: Move, before: str | None, after: str | None, re
         "at": wish.at,
         "facts": {} if refused else wish.facts,
         "refused": refused,
+        "actor": str(wish.by),
         "previous": head.hash,
     }
     return Receipt(**said, hash=receipt_hash(**said))
@@ -238,7 +246,7 @@ def _make_out(head: _Head, wish: Move, before: str | None, after: str | None, re
 
 def _refuse(connection: Connection, head: _Head, wish: Move, state: str | None, why: str) -> Moved:
     receipt = _make_out(head, wish, state, state, why)
-    same = {name: getattr(receipt, name) for name in ("chain", "key", "kind", "subject", "event", "before")}
+    same = {name: getattr(receipt, name) for name in ("chain", "key", "kind", "subject", "event", "before", "actor")}
     earlier = connection.execute(_REFUSED, same).one_or_none()
     if earlier is not None:
         return Moved(receipt_of(earlier), False, state)

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, RowMapping, Select, func, select
 
 from domain.contextspace import Contextspace
 from domain.decision import Outcome, Reply
+from domain.duties import Actor
 from domain.errors import NotFound, Superseded
 from domain.front_matter import is_repository
 from domain.lifecycle import Move
@@ -32,6 +33,7 @@ from domain.notes import (
     tidy,
     tidy_title,
 )
+from domain.run import Role
 from domain.wording import counted
 from store.moves import lock_chain, move, record_refusal
 from store.plans import PlanRow, load_plan
@@ -103,7 +105,8 @@ def edit(connection: Connection, order: EditContext, at: datetime, incarnation: 
 def record_decision(connection: Connection, speaker: Speaker, title: str, text: str, at: datetime) -> Word:
     """Keep what an agent decided, as its word and as a note of its plan; said twice, it is there once.
 
-    Raises as `say` does, and Superseded when the run, or the plan, has too many.
+    It is caused by the run, as what its capability says that it is: where that has no such duty, the word is
+    `refused`. Raises as `say` does, and Superseded when the run, or the plan, has too many.
     """
     # Before the run's own lock, in the order in which every move takes them.
     lock_chain(connection, speaker.plan)
@@ -119,8 +122,8 @@ def record_decision(connection: Connection, speaker: Speaker, title: str, text: 
     change = NoteChange(NoteKind.DECISION, title=tidy_title(title) or "Untitled", text=tidy(text)[:MAX_TEXT].rstrip())
     wish = _writing(speaker.plan, "", _last_number(connection, speaker.plan) + 1, 1, change, "decided by an agent", at)
     facts = {**wish.facts, "run_id": speaker.run, "epoch": speaker.epoch}
-    move(connection, replace(wish, key=key, facts=facts))
-    return word
+    (moved,) = move(connection, replace(wish, key=key, facts=facts, by=Role(speaker.role).actor))
+    return replace(word, refused=moved.refused)
 
 
 def _require_room(there: int, limit: int, who: str) -> None:
@@ -216,11 +219,11 @@ def _writing(
         "chain": chain, "repository": repository, "number": number, "version": version, "kind": change.kind,
         "title": change.title, "text": change.text, "by": tidy_title(by),
     }  # fmt: skip
-    return Move("note", identity, NoteEvent.WRITE, f"note:{number}:{version}", chain, cause, at, facts)
+    return Move("note", identity, NoteEvent.WRITE, f"note:{number}:{version}", chain, cause, at, facts, by=Actor.PERSON)
 
 
 def _ending(chain: str, identity: str, event: NoteEvent, cause: str, at: datetime) -> Move:
-    return Move("note", identity, event, f"{identity}:{event}", chain, cause, at)
+    return Move("note", identity, event, f"{identity}:{event}", chain, cause, at, by=Actor.PERSON)
 
 
 def _id(chain: str, number: int, version: int) -> str:

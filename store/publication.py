@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 from domain.decision import Decision, Outcome, Reply, Revised
 from domain.difference import Difference
 from domain.document import parse
+from domain.duties import Actor
 from domain.errors import NotFound
 from domain.identity import plan_id, task_id
 from domain.lifecycle import Move
@@ -146,7 +147,7 @@ def _propose(connection: Connection, order: PublishTo, spec: PlanSpec, plan: Pla
     event = PlanEvent.REPUBLISH if plan else PlanEvent.PUBLISH
     facts = _plan_facts(order, spec, number)
     moves = [
-        Move("plan", identity, event, f"publish:{number}", identity, cause, order.at, facts),
+        Move("plan", identity, event, f"publish:{number}", identity, cause, order.at, facts, by=Actor.PERSON),
         revision_move(
             identity, number, RevisionEvent.PROPOSE, cause, order.at,
             {"plan_id": identity, "number": number, "digest": spec.digest, "text": order.publish.text},
@@ -174,7 +175,7 @@ def _plan_facts(order: PublishTo, spec: PlanSpec, number: int) -> dict[str, Any]
 def _confirmation(plan: PlanRow, spec: PlanSpec, decision: Decision, at: datetime) -> Sequence[Move]:
     cause = f"confirmed by {decision.by or 'a person'}"
     return (
-        Move("plan", plan.id, PlanEvent.CONFIRM, f"confirm:{plan.digest}", plan.id, cause, at),
+        Move("plan", plan.id, PlanEvent.CONFIRM, f"confirm:{plan.digest}", plan.id, cause, at, by=Actor.PERSON),
         revision_move(plan.id, plan.revision, RevisionEvent.CONFIRM, cause, at),
         *(_task_move(plan, task, cause, at) for task in spec.tasks if not task.starts_nothing),
     )
@@ -183,4 +184,5 @@ def _confirmation(plan: PlanRow, spec: PlanSpec, decision: Decision, at: datetim
 def _task_move(plan: PlanRow, task: TaskSpec, cause: str, at: datetime) -> Move:
     identity = task_id(plan.id, task.ordinal)
     facts = task_facts(plan.id, plan.owner, task, plan.attempts)
-    return Move("task", identity, TaskEvent.CONFIRM, f"task:{task.ordinal}", plan.id, cause, at, facts)
+    key = f"task:{task.ordinal}"
+    return Move("task", identity, TaskEvent.CONFIRM, key, plan.id, cause, at, facts, by=Actor.PERSON)

@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from domain.agents import AGENTS
+from domain.duties import Actor
 from domain.errors import IllegalMove
 from domain.lifecycle import Move, canonical
 from domain.review import EVENT_OF, Judgment, Reviewer, ReviewEvent, ReviewFacts, ReviewState, judgment_in, told
@@ -110,7 +111,10 @@ def _move(connection: Connection, ending: Ending, judgment: Judgment | None, voi
     }
     cause = f"{reviewer} on {run.start_sha[:12]}" + (f": {plain_text(void)[:200]}" if void else "")
     # The event is part of the key: what was refused as an approval is written down as void.
-    return Move("review", f"{run.id}-review", event, f"review:{run.id}:{event}", run.plan_id, cause, ending.at, facts)
+    key = f"review:{run.id}:{event}"
+    # A judgment is the run's own, whatever that run is; that it counts for nothing is ours to say.
+    by = run.role.actor if judgment else Actor.WORKER
+    return Move("review", f"{run.id}-review", event, key, run.plan_id, cause, ending.at, facts, by=by)
 
 
 def _authors(connection: Connection, task_id: str) -> list[str]:

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, select
 from domain.decision import Decision, Outcome, PlanFacts, Reply, Revised, withdraw_revision
 from domain.difference import in_words
 from domain.document import parse
+from domain.duties import Actor
 from domain.errors import Fault
 from domain.ledger import CeilingKind, ceiling_id
 from domain.lifecycle import Move
@@ -74,7 +75,8 @@ def confirm(connection: Connection, decision: Decision, plan: PlanRow, at: datet
     revised = Revised(waiting.number, waiting.digest, compared.difference, compared.faults)
     cause = f"revision {waiting.number} confirmed by {decision.by or 'a person'}"
     if compared.faults:
-        wish = Move("plan", plan.id, PlanEvent.REVISE, f"revise:{waiting.number}", plan.id, cause, at)
+        key = f"revise:{waiting.number}"
+        wish = Move("plan", plan.id, PlanEvent.REVISE, key, plan.id, cause, at, by=Actor.PERSON)
         seq = record_refusal(connection, wish, _told(compared.faults)).receipt.seq
         return Reply(Outcome.REFUSED, _told(compared.faults), plan.state, plan.id, seq, revised)
     moves = revise(plan, compared.difference, tasks, Order(waiting.number, spec, cause, at))
@@ -114,7 +116,8 @@ def withdraw(connection: Connection, decision: Decision, plan: PlanRow, at: date
 
 def _refuse(connection: Connection, decision: Decision, plan: PlanRow, message: str, at: datetime) -> Reply:
     cause = f"{decision.kind} by {decision.by or 'a person'}"
-    wish = Move("plan", plan.id, decision.kind, f"{decision.kind}:{decision.names}", plan.id, cause, at)
+    key = f"{decision.kind}:{decision.names}"
+    wish = Move("plan", plan.id, decision.kind, key, plan.id, cause, at, by=Actor.PERSON)
     return Reply(Outcome.REFUSED, message, plan.state, plan.id, record_refusal(connection, wish, message).receipt.seq)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from domain.confinement import Confinement
+from domain.duties import Actor
 from domain.errors import Superseded, Unavailable
 from domain.flow import run_to_continue
 from domain.identity import plan_of_task, run_id
@@ -86,7 +87,8 @@ def begin(connection: Connection, order: BeginRun, keeper: Keeper, incarnation: 
     number = _next_number(connection, order)
     identity = run_id(task.id, order.role, number)
     facts = _first_facts(task, order, number, _host_for(task, order, keeper))
-    start = Move("run", identity, RunEvent.START, f"start:{identity}", task.plan_id, f"run {number}", order.at, facts)
+    key, cause = f"start:{identity}", f"run {number}"
+    start = Move("run", identity, RunEvent.START, key, task.plan_id, cause, order.at, facts, by=Actor.WORKER)
     move(connection, start, incarnation=incarnation)
     run = load_run(connection, identity)
     _take(connection, run, keeper, order.at)
@@ -123,6 +125,7 @@ def spawned(
         f"on host {run.host}, {how}{around}",
         at,
         {name: fact for name, fact in facts.items() if fact not in (None, "")},
+        by=Actor.WORKER,
     )
     moved = move(connection, spawn, incarnation=incarnation)[0]
     if moved.refused:
@@ -213,7 +216,7 @@ def _is_wanted(run: RunFacts, task: TaskFacts) -> bool:
 
 def _lose(connection: Connection, run: RunFacts, cause: str, at: datetime, incarnation: int) -> None:
     facts = {"reason": f"host {run.host} fell silent"}
-    lose = Move("run", run.id, RunEvent.LOSE, f"lose:{run.id}", run.plan_id, cause, at, facts)
+    lose = Move("run", run.id, RunEvent.LOSE, f"lose:{run.id}", run.plan_id, cause, at, facts, by=Actor.WORKER)
     move(connection, lose, incarnation=incarnation)
     release_lease(connection, run.id)
 
@@ -233,7 +236,7 @@ def end(
     ending = Move(
         "run", run.id, _ENDING[how.state], f"end:{run.id}", run.plan_id, how.reason or how.kind, at,
         {"exit_code": how.exit_code, "reason": how.reason, "outcome": how.outcome, "session": how.session,
-         "asked": how.question},
+         "asked": how.question}, by=Actor.WORKER,
     )  # fmt: skip
     proof = _proof(connection, run, how, seen_by, at)
     if load_run(connection, run.id).live:

@@ -288,6 +288,7 @@ receipts = Table(
     text("hash"),
     text("refused", ""),
     Column("mark", BigInteger, nullable=False),
+    text("actor", ""),
     PrimaryKeyConstraint("chain", "seq"),
 )
 # A key is spent only by a move that was made: what was refused may be legal later.

@@ -12,6 +12,7 @@ from sqlalchemy import BindParameter, Connection, bindparam, func, select
 from domain import confinement, metering
 from domain.agents import AGENTS
 from domain.document import inspect, parse
+from domain.duties import Actor
 from domain.errors import InvalidPlan
 from domain.lifecycle import Move, Receipt
 from domain.plan import PLAN, PlanEvent, PlanState, RevisionEvent, TaskSpec
@@ -69,7 +70,7 @@ def complete(connection: Connection, plan_id: str, at: datetime, incarnation: in
         cause = "every box has ended"
         move(
             connection,
-            Move("plan", plan_id, PlanEvent.COMPLETE, key, plan_id, cause, at),
+            Move("plan", plan_id, PlanEvent.COMPLETE, key, plan_id, cause, at, by=Actor.WORKER),
             incarnation=incarnation,
         )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import structlog
 from sqlalchemy import Connection
 
+from domain.duties import Actor
 from domain.lifecycle import Move
 from domain.run import EvidenceKind, RunEvent, RunFacts
 from runtimes.crashes import DeadWorker, dead_workers, forget
@@ -99,7 +100,7 @@ def _record(connection: Connection, dead: DeadWorker, run: RunFacts, incarnation
     key = f"worker_crashed:{run.id}:{dead.worker_id}"
     move(
         connection,
-        Move("run", run.id, RunEvent.WORKER_CRASHED, key, run.plan_id, cause, now),
+        Move("run", run.id, RunEvent.WORKER_CRASHED, key, run.plan_id, cause, now, by=Actor.WORKER),
         record(connection, seen, cause, now),
         incarnation=incarnation,
     )

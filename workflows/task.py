@@ -217,7 +217,7 @@ class TaskWorkflow:
         # What is hinted at by now is in the facts that the move answers, or that are loaded when it is not made.
         self._hinted = False
         try:
-            reply: MovesReply = await facts(Facts.move, Moves(moves_of(task, answer, workflow.now()), task.seq))
+            reply: MovesReply = await facts(Facts.move, Moves.of(moves_of(task, answer, workflow.now()), task.seq))
         except ActivityError as error:
             if kind_of(error) not in _OVERTAKEN:
                 raise

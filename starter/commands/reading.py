@@ -82,8 +82,8 @@ def receipts(
 ) -> Exit:
     """Print the receipts of a plan, one a line.
 
-    They tell all that was done about it, and all that was refused. With --json each line is one receipt
-    as it is kept.
+    They tell all that was done about it and by whom, and all that was refused. With --json each line is
+    one receipt as it is kept; its `actor` is empty where it was made before receipts named one.
     """
     from starter import reading
 
@@ -106,10 +106,10 @@ def audit(
 ) -> Exit:
     """Check the store against its receipts.
 
-    Replays every receipt through the lifecycles, checks the chain of hashes, compares with the rows, and
-    holds every ceiling of the ledger beside what was taken from it. Names what does not add up, such as a
-    row that was changed by hand; or says that everything agrees. A chain that was rewritten from end to end
-    agrees with itself; it does not agree with the seals that stand in its pull requests, and `--seal`
+    Replays every receipt through the tables of lifecycles and duties, checks the chain of hashes, compares with
+    the rows, and holds every ceiling of the ledger beside what was taken from it. Names what does not add up,
+    such as a row that was changed by hand; or says that everything agrees. A chain that was rewritten from end
+    to end agrees with itself; it does not agree with the seals that stand in its pull requests, and `--seal`
     compares with those.
     """
     from starter import reading

@@ -30,6 +30,7 @@ from store.moves import move
 from store.publication import publish
 from store.runs import Keeper
 from store.tasks import load_run, load_task
+from tests.rightful import rightful
 from tests.workflows.world import Script, ScriptedForge, sha
 
 KEEPER = Keeper("worker-1", "host-a", "boot-1", timedelta(seconds=60))
@@ -84,7 +85,8 @@ class Graph:
                 move(connection, record(connection, seen, "a test", _now()))
 
     def move(self, event: str, kind: str = "task", subject: str = "", **facts: Any) -> None:
-        wish = Move(kind, subject or self.task, event, f"{event}:{_now()}", self.plan, "a test", _now(), facts)
+        key, by = f"{event}:{_now()}", rightful(kind, event)
+        wish = Move(kind, subject or self.task, event, key, self.plan, "a test", _now(), facts, by=by)
         with self.store.write() as connection:
             assert not move(connection, wish)[0].refused
 

@@ -18,6 +18,7 @@ from domain.decision import (
     decide_task,
     reopen_plan,
 )
+from domain.duties import Actor
 from domain.lifecycle import Move
 from domain.plan import PlanEvent, PlanState
 from domain.task import (
@@ -300,8 +301,8 @@ def test_what_concerns_one_task_is_not_decided_on_a_plan(kind: DecisionKind) -> 
 
 @pytest.mark.parametrize("state", [PlanState.COMPLETED, PlanState.ARCHIVED])
 def test_a_plan_that_had_ended_lives_again_with_its_task(state: PlanState) -> None:
-    assert events(reopen_plan(a_plan(state=state), "reopened", NOW)) == [("plan", PlanEvent.REOPEN)]
+    assert events(reopen_plan(a_plan(state=state), "reopened", NOW, by=Actor.FORGE)) == [("plan", PlanEvent.REOPEN)]
 
 
 def test_a_plan_that_lives_is_not_reopened() -> None:
-    assert reopen_plan(a_plan(), "reopened", NOW) == ()
+    assert reopen_plan(a_plan(), "reopened", NOW, by=Actor.FORGE) == ()

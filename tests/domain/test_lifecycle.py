@@ -234,7 +234,7 @@ RECEIPT: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("field", RECEIPT)
+@pytest.mark.parametrize("field", [*RECEIPT, "actor"])
 def test_a_receipts_hash_covers_everything_it_says(field: str) -> None:
     other = {
         "seq": 2,
@@ -247,5 +247,10 @@ def test_a_receipts_hash_covers_everything_it_says(field: str) -> None:
 
 
 def test_a_receipts_hash_is_known_for_good() -> None:
-    assert receipt_hash(**RECEIPT) == receipt_hash(**RECEIPT)
+    assert receipt_hash(**RECEIPT) == "ff6c90e5419fff034b8b9008bbb35b2bad80365a54f9895215770a4c3012ea07"
     assert len(receipt_hash(**RECEIPT)) == len(GENESIS) == 64
+
+
+def test_a_receipt_from_before_there_were_actors_keeps_its_hash() -> None:
+    assert receipt_hash(**RECEIPT, actor="") == receipt_hash(**RECEIPT)
+    assert receipt_hash(**RECEIPT, actor="worker") != receipt_hash(**{**RECEIPT, "refused": "worker"})

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from domain.decision import Decision, DecisionKind, PlanFacts, decide_task
 from domain.difference import BoxKind, Difference, in_words
 from domain.document import parse
+from domain.duties import why_not
 from domain.errors import Fault
 from domain.identity import task_id
 from domain.lifecycle import Move
@@ -572,6 +573,7 @@ class Rows:
     def make(self, moves: Iterable[Move]) -> None:
         tables = {"plan": PLAN, "revision": REVISION, "task": TASK, "question": QUESTION}
         for move in moves:
+            assert why_not(move.by, move.kind, move.event) == ""
             if move.key in self.made:
                 continue
             self.made.add(move.key)

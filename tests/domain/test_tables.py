@@ -12,6 +12,7 @@ import pytest
 
 from domain import judge, landing
 from domain.decision import Decision, DecisionKind, PlanFacts, decide_plan, decide_task
+from domain.duties import may
 from domain.flow import Answer, Pause, moves_of
 from domain.ledger import RESERVATION, ReservationEvent, ReservationState
 from domain.lifecycle import Lifecycle, Move
@@ -143,13 +144,13 @@ def _after_work(task: TaskFacts) -> Iterator[Answer]:
 
 
 def illegal(moves: tuple[Move, ...], task: TaskFacts, question: QuestionState | None) -> list[Move]:
-    """The moves of a group that the tables do not allow from where the task and its question stand."""
+    """The moves of a group that the tables do not allow from where things stand, or not to who causes them."""
     states: dict[str, str | None] = {"task": task.state, "question": question}
     refused = []
     for move in moves:
         table = LIFECYCLES[move.kind]
         before = states[move.kind] if move.kind == "task" or move.event != "ask" else None
-        if table.allows(before, move.event):
+        if table.allows(before, move.event) and may(move.by, move.kind, move.event):
             states[move.kind] = table.after(before, move.event)
         else:
             refused.append(move)

@@ -13,6 +13,7 @@ from typing import Any
 
 from domain import judge, landing
 from domain.decision import Decision, DecisionKind, PlanFacts, ask, decide_plan, decide_task, reopen_plan
+from domain.duties import Actor, why_not
 from domain.flow import Answer, Pause, moves_of, run_to_continue
 from domain.identity import digest, run_id
 from domain.lifecycle import Lifecycle, Move
@@ -65,6 +66,7 @@ class Graph:
         """Whether the moves were new; Overtaken when they are refused, with nothing changed."""
         states = {move.subject: self.rows.get(move.subject, {}).get("state") for move in moves}
         for move in moves:
+            assert why_not(move.by, move.kind, move.event) == ""
             earlier = self.made.get(move.key)
             if earlier is not None:
                 if self._said(earlier) != self._said(move):
@@ -178,7 +180,7 @@ class World:
         self.left: dict[str, Collected] = {}
         self.granted = dict.fromkeys(TASKS, ATTEMPTS)
         self.waived: set[str] = set()
-        plan = Move("plan", PLAN_ID, PlanEvent.PUBLISH, "publish:1", PLAN_ID, "published", NOW)
+        plan = Move("plan", PLAN_ID, PlanEvent.PUBLISH, "publish:1", PLAN_ID, "published", NOW, by=Actor.PERSON)
         self.graph.make(plan, replace(plan, event=PlanEvent.CONFIRM, key="confirm:1"))
         for ordinal, task in enumerate(TASKS, start=1):
             facts = {
@@ -187,7 +189,8 @@ class World:
                 "timeout": 60, "checks": ("make test",), "attempts": ATTEMPTS, "allowed_runs": ATTEMPTS,
                 "round": 1, "after_waived": False, "pull_number": None,
             }  # fmt: skip
-            self.graph.make(Move("task", task, TaskEvent.CONFIRM, f"task:{ordinal}", PLAN_ID, "confirmed", NOW, facts))
+            key, by = f"task:{ordinal}", Actor.PERSON
+            self.graph.make(Move("task", task, TaskEvent.CONFIRM, key, PLAN_ID, "confirmed", NOW, facts, by=by))
 
     # The graph.
 
@@ -235,15 +238,16 @@ class World:
             match action:
                 case Block():
                     kind, why = QuestionKind.PREDECESSOR, "its predecessor ended"
-                    self.make(*ask(task, kind, "Begin all the same?", TaskState.PENDING, why, NOW))
+                    self.make(*ask(task, kind, "Begin all the same?", TaskState.PENDING, why, NOW, by=Actor.HEARTBEAT))
                 case Grant():
                     self.slots.add(task.id)
                 case Begin():
                     self.slots.add(task.id)
                     key = f"begin:{task.id}:{task.round}"
-                    moves = [Move("task", task.id, TaskEvent.BEGIN, key, PLAN_ID, "granted", NOW)]
+                    moves = [Move("task", task.id, TaskEvent.BEGIN, key, PLAN_ID, "granted", NOW, by=Actor.HEARTBEAT)]
                     if self.graph.plan().state is PlanState.CONFIRMED:
-                        moves.append(Move("plan", PLAN_ID, PlanEvent.BEGIN, "begin", PLAN_ID, "begun", NOW))
+                        by = Actor.HEARTBEAT
+                        moves.append(Move("plan", PLAN_ID, PlanEvent.BEGIN, "begin", PLAN_ID, "begun", NOW, by=by))
                     self.make(*moves)
 
     def complete(self) -> None:
@@ -251,7 +255,8 @@ class World:
         plan = self.graph.plan()
         over = all(self.graph.task(task).ended for task in TASKS)
         if over and plan.state in (PlanState.CONFIRMED, PlanState.IN_PROGRESS):
-            self.make(Move("plan", PLAN_ID, PlanEvent.COMPLETE, f"complete:{plan.seq}", PLAN_ID, "over", NOW))
+            key, by = f"complete:{plan.seq}", Actor.WORKER
+            self.make(Move("plan", PLAN_ID, PlanEvent.COMPLETE, key, PLAN_ID, "over", NOW, by=by))
 
     def follow(self, task: str) -> None:
         """Let the forge's fact move a task that nobody watches."""
@@ -259,7 +264,7 @@ class World:
         answer = landing.forge_fact(facts, remote.pull()) if remote.number else None
         if answer is not None:
             lives = answer.event is TaskEvent.REOPENED
-            plan = reopen_plan(self.graph.plan(), answer.cause, NOW) if lives else ()
+            plan = reopen_plan(self.graph.plan(), answer.cause, NOW, by=answer.by) if lives else ()
             assert self.make(*moves_of(facts, answer, NOW), *plan), "the forge's fact came to nothing"
 
     # One turn of a task's workflow. `between` may cut it off, or let somebody act, between its steps.
@@ -314,7 +319,8 @@ class World:
             "round": facts.round, "epoch": len(begun) + 1, "runtime": "shell", "host": "here",
             "ordinal": ordinal, "command": "make test" if ordinal else "",
         }  # fmt: skip
-        self.make(Move("run", identity, RunEvent.START, f"start:{identity}", PLAN_ID, "begins", NOW, first))
+        key, by = f"start:{identity}", Actor.WORKER
+        self.make(Move("run", identity, RunEvent.START, key, PLAN_ID, "begins", NOW, first, by=by))
         return self._find(identity)
 
     def _find(self, identity: str) -> RunFacts:
@@ -328,7 +334,8 @@ class World:
         state: RunState = choose("end", *ENDING) if wanted else RunState.STOPPED
         code = choose("exit", 0, 1) if run.role is Role.CHECK and state is RunState.FINISHED else 0
         result = {"exit_code": code, "reason": "" if state is RunState.FINISHED else f"it {state}"}
-        self.make(Move("run", run.id, ENDING[state], f"end:{run.id}", PLAN_ID, "ends", NOW, result))
+        key, by = f"end:{run.id}", Actor.WORKER
+        self.make(Move("run", run.id, ENDING[state], key, PLAN_ID, "ends", NOW, result, by=by))
 
     def _work(self, facts: TaskFacts, choose: Chooser, between: Callable[[], None]) -> Answer:
         began = self._run(facts, Role.AUTHOR, 0, choose, between)
@@ -341,7 +348,8 @@ class World:
         if work is None:
             work = self.left[run.id] = self._leave(run, facts, choose)
         found = {"head_sha": work.head_sha}
-        self.make(Move("run", run.id, RunEvent.COLLECT, f"collect:{run.id}", PLAN_ID, "kept", NOW, found))
+        key, by = f"collect:{run.id}", Actor.WORKER
+        self.make(Move("run", run.id, RunEvent.COLLECT, key, PLAN_ID, "kept", NOW, found, by=by))
         between()
         return judge.after_work(facts, run, end, work)
 

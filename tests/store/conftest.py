@@ -14,6 +14,7 @@ from domain.lifecycle import Move, Moved
 from store.database import Store
 from store.moves import move
 from store.tables import receipts
+from tests.rightful import rightful
 
 AT = datetime(2026, 3, 1, 22, 30, tzinfo=UTC)
 
@@ -29,7 +30,17 @@ class Wishes:
     other_task = task_id(plan, 2)
 
     def make(self, kind: str, subject: str, event: str, key: str = "", facts: Mapping[str, Any] | None = None) -> Move:
-        return Move(kind, subject, event, key or f"{event}:{subject}", self.plan, "a test", AT, facts or {})
+        return Move(
+            kind,
+            subject,
+            event,
+            key or f"{event}:{subject}",
+            self.plan,
+            "a test",
+            AT,
+            facts or {},
+            by=rightful(kind, event),
+        )
 
     def publish(self) -> tuple[Move, ...]:
         plan = {"owner": self.owner, "slug": self.slug, "title": "Cold start", "repository": "acme/shop"}

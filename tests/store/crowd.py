@@ -27,6 +27,7 @@ from store.publication import confirm, publish
 from store.reviews import Ending, give
 from store.tasks import load_run
 from store.words import Speaker, WordKind, say
+from tests.rightful import rightful
 
 AT = datetime(2026, 3, 1, 20, 0, tzinfo=UTC)
 MODELS = ("claude-sonnet-4-6", "gpt-5.5")
@@ -242,4 +243,4 @@ class Crowd:
 
     def _move(self, kind: str, subject: str, event: str, at: datetime, facts: Mapping[str, Any] | None = None) -> Move:
         key = f"{event}:{subject}:{at.isoformat()}"
-        return Move(kind, subject, event, key, self.plan, "a test", at, facts or {})
+        return Move(kind, subject, event, key, self.plan, "a test", at, facts or {}, by=rightful(kind, event))

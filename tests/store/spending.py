@@ -16,6 +16,7 @@ from store.database import Store
 from store.ledger import Ask, Spent, admit
 from store.moves import move
 from store.tables import ceilings
+from tests.rightful import rightful
 
 AT = datetime(2026, 3, 1, 22, 30, tzinfo=UTC)
 LEASE = timedelta(minutes=10)
@@ -69,7 +70,7 @@ class Spender:
 
     def wish(self, kind: str, subject: str, event: str, facts: Mapping[str, Any] | None = None) -> Move:
         key = f"{event}:{subject}:{next(_numbers)}"
-        return Move(kind, subject, event, key, self.plan, "a test", AT, facts or {})
+        return Move(kind, subject, event, key, self.plan, "a test", AT, facts or {}, by=rightful(kind, event))
 
     def go(self, store: Store, *wishes: Move) -> None:
         with store.write() as connection:

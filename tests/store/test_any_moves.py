@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -13,12 +14,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from sqlalchemy import select
 
+from domain.duties import DUTIES, Actor, why_not
 from domain.errors import KeyReused
 from domain.identity import plan_id
 from domain.lifecycle import Move, Moved
 from domain.plan import PlanEvent
 from domain.review import ReviewEvent
-from domain.run import EvidenceKind
+from domain.run import EvidenceKind, RunEvent
 from domain.task import QuestionEvent, TaskEvent
 from store import tables
 from store.audit import audit
@@ -26,6 +28,7 @@ from store.closing import missing
 from store.database import Store, open_store
 from store.evidence import Observation, record
 from store.moves import move
+from tests.rightful import rightful
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 ORDINALS = st.integers(1, 2)
@@ -43,6 +46,17 @@ FACTS = st.fixed_dictionaries(
 CHECK, REVIEWER = "make test", "codex:gpt-5.5"
 SHAS = st.sampled_from(["a" * 40, "b" * 40])
 MAKERS = st.sampled_from(["openai", "anthropic", ""])
+EVENTS = st.sampled_from(
+    [
+        *(("task", str(event)) for event in TaskEvent),
+        *(("plan", str(event)) for event in PlanEvent),
+        *(("question", str(event)) for event in QuestionEvent),
+        *(("review", str(event)) for event in ReviewEvent),
+        *(("run", str(event)) for event in RunEvent),
+        ("evidence", "record"),
+        ("note", "remove"),
+    ]
+)
 _numbers = count(1)
 
 
@@ -140,11 +154,40 @@ class AnyMoves(RuleBasedStateMachine):
         else:
             self.go(question)
 
+    @rule(
+        ordinal=ORDINALS,
+        what=EVENTS,
+        by=st.sampled_from(Actor),
+        before=st.lists(st.sampled_from(TaskEvent), max_size=2),
+    )
+    def overreach(self, ordinal: int, what: tuple[str, str], by: Actor, before: list[TaskEvent]) -> None:
+        """Somebody wants what is none of their duties, maybe behind moves that are in order."""
+        kind, event = what
+        if not (why := why_not(by, kind, event)):
+            return
+        subject = {"plan": self.plan, "task": f"{self.plan}-{ordinal}"}.get(kind, f"{self.plan}-{ordinal}-{kind}")
+        moved = self.go(
+            *(self.task_wish(ordinal, event, {}) for event in before), replace(self.wish(kind, subject, event), by=by)
+        )
+        assert len(moved) == 1
+        assert moved[0].refused
+        # What comes before it in its group may be refused first.
+        if not before:
+            assert why in moved[0].refused
+            assert (moved[0].receipt.actor, moved[0].receipt.before) == (by, moved[0].receipt.after)
+
+    @rule(which=st.integers(0, 10**6), by=st.sampled_from(Actor))
+    def say_as_somebody_else_what_was_said_before(self, which: int, by: Actor) -> None:
+        wishes = [replace(wish, by=by) for wish in self.said[which % len(self.said)]]
+        moved = self.go(*wishes)
+        if any(why_not(by, wish.kind, wish.event) for wish in wishes):
+            assert moved[-1].refused
+
     @rule(which=st.integers(0, 10**6), later=st.integers(1, 10**6))
     def say_again_what_was_said_before(self, which: int, later: int) -> None:
         wishes = self.said[which % len(self.said)]
         before = self.everything(self.stores[0])
-        answers = self.go(*(Move(**{**vars(wish), "at": wish.at + timedelta(seconds=later)}) for wish in wishes))
+        answers = self.go(*(replace(wish, at=wish.at + timedelta(seconds=later)) for wish in wishes))
         if not any(answer.fresh for answer in answers):
             assert self.everything(self.stores[0]) == before
 
@@ -162,6 +205,9 @@ class AnyMoves(RuleBasedStateMachine):
         for store in self.stores:
             with store.read() as connection:
                 assert audit(connection, self.plan) == ()
+                made = select(tables.receipts).where(tables.receipts.c.chain == self.plan)
+                for receipt in connection.execute(made.where(tables.receipts.c.refused == "")):
+                    assert receipt.event in DUTIES[receipt.actor][receipt.kind]
                 for task in connection.execute(select(tables.tasks).where(tables.tasks.c.plan_id == self.plan)):
                     assert not task.proven_sha or missing(connection, task.id, task.proven_sha) == ()
                     assert task.proof != "proven" or task.proven_sha
@@ -177,8 +223,9 @@ class AnyMoves(RuleBasedStateMachine):
             "epoch": number,
         }  # fmt: skip
         return Move(
-            "run", f"{task}-{role}-{number}", "start", f"start:{task}-{role}-{number}", self.plan, "t", START, facts
-        )
+            "run", f"{task}-{role}-{number}", "start", f"start:{task}-{role}-{number}", self.plan, "t", START, facts,
+            by=Actor.WORKER,
+        )  # fmt: skip
 
     def task_wish(self, ordinal: int, event: TaskEvent, facts: Mapping[str, Any]) -> Move:
         born = {"plan_id": self.plan, "owner": "ada", "ordinal": ordinal, "title": "T", "runtime": "shell"}
@@ -188,7 +235,7 @@ class AnyMoves(RuleBasedStateMachine):
     def wish(self, kind: str, subject: str, event: str, facts: Mapping[str, Any] | None = None) -> Move:
         at = START + timedelta(seconds=len(self.said))
         key = f"{event}:{subject}:{len(self.said)}:{next(_numbers)}"
-        return Move(kind, subject, event, key, self.plan, "a test", at, facts or {})
+        return Move(kind, subject, event, key, self.plan, "a test", at, facts or {}, by=rightful(kind, event))
 
     def go(self, *wishes: Move) -> tuple[Moved, ...]:
         """Make the moves on every engine: all answer alike."""

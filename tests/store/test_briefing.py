@@ -17,6 +17,7 @@ from store.decisions import decide
 from store.evidence import Observation, record
 from store.moves import move
 from store.publication import publish
+from tests.rightful import rightful
 
 AT = datetime(2026, 3, 1, 22, 30, tzinfo=UTC)
 PLAN = plan_id("ada", "three")
@@ -43,7 +44,8 @@ def begun(store: Store) -> None:
 
 def make(store: Store, kind: str, subject: str, event: str, **facts: object) -> None:
     with store.write() as connection:
-        (moved,) = move(connection, Move(kind, subject, event, f"{subject}:{event}", PLAN, "a test", AT, facts))
+        key, by = f"{subject}:{event}", rightful(kind, event)
+        (moved,) = move(connection, Move(kind, subject, event, key, PLAN, "a test", AT, facts, by=by))
     assert not moved.refused
 
 

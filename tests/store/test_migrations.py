@@ -16,14 +16,18 @@ from alembic.script import ScriptDirectory
 import store.migrations
 from domain.identity import digest
 from domain.ledger import DAY_NANO_USD
+from domain.lifecycle import GENESIS, receipt_hash
 from store import database
 from store.audit import audit
 from store.caps import day_budget
+from store.columns import instant
 from store.database import Store, open_store
 from store.evidence import content
 from store.keys import SEAL, keys_of, known_keys
+from store.receipts import receipts_of
 from store.tables import metadata
 from store.views import confinement_of, metering_of
+from tests.store.conftest import AT
 
 
 @pytest.fixture
@@ -254,3 +258,34 @@ def test_what_is_from_before_there_were_revisions_is_of_the_first_text(
             )
         )
         assert found.all() == [(0, 0, 0, 0)]
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_a_receipt_from_before_there_were_actors_is_nobodys_and_its_hash_holds(
+    request: pytest.FixtureRequest, tmp_path: Path, engine: str
+) -> None:
+    url = old_store(request, tmp_path, engine, "no_actors")
+    said: dict[str, Any] = {
+        "chain": "owner:ada", "seq": 1, "kind": "owner", "subject": "ada", "before": None, "after": "open",
+        "event": "open", "key": "open", "cause": "open by ada", "refused": "", "previous": GENESIS,
+    }  # fmt: skip
+    link = receipt_hash(**said, at=AT, facts={})
+    old = sa.create_engine(url)
+    with old.begin() as connection:
+        upgrade(connection, "0013")
+        kept = {"at": instant(AT), "facts": "{}", "hash": link, "mark": 1}
+        table = sa.Table("receipts", sa.MetaData(), autoload_with=connection)
+        connection.execute(sa.insert(table).values({**said, **kept}))
+        head = sa.Table("chains", sa.MetaData(), autoload_with=connection)
+        connection.execute(sa.insert(head).values(chain="owner:ada", owner="ada", seq=1, hash=link))
+        row = {"id": "ada", "state": "open", "reason": "", "receipt_seq": 1, "receipt_hash": link}
+        connection.execute(sa.insert(sa.Table("owners", sa.MetaData(), autoload_with=connection)).values(row))
+    old.dispose()
+
+    database.migrate(url)
+
+    reopened = open_store(url)
+    with reopened.read() as connection:
+        assert [receipt.actor for receipt in receipts_of(connection, "owner:ada")] == [""]
+        assert audit(connection) == ()
+    reopened.close()

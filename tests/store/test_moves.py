@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from domain.duties import Actor
 from domain.errors import KeyReused, Superseded
 from domain.lifecycle import GENESIS, Move, Moved
 from store import tables
@@ -87,7 +88,7 @@ def test_a_repeated_key_answers_the_state_that_holds_now(store: Store, confirmed
     "other",
     [
         lambda wish: replace(wish, facts={"round": 2}),
-        lambda wish: replace(wish, event="cancel"),
+        lambda wish: replace(wish, event="cancel", by=Actor.PERSON),
         lambda wish: replace(wish, subject=f"{wish.chain}-2"),
         lambda wish: replace(wish, kind="plan", subject=wish.chain),
     ],
@@ -259,7 +260,10 @@ def test_a_subject_does_not_move_on_the_chain_of_another_plan(store: Store, conf
 
 
 def test_an_owner_moves_on_the_owners_own_chain(store: Store, wishes: Any) -> None:
-    open_, pause = (Move("owner", "ada", event, event, "owner:ada", "a test", wishes.at) for event in ("open", "pause"))
+    open_, pause = (
+        Move("owner", "ada", event, event, "owner:ada", "a test", wishes.at, by=Actor.PERSON)
+        for event in ("open", "pause")
+    )
     assert [moved.state for moved in wishes.go(store, open_)] == ["open"]
     assert [moved.state for moved in wishes.go(store, pause)] == ["paused"]
     with store.read() as connection:

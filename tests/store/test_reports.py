@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from domain.duties import Actor
 from domain.lifecycle import Move
 from store import words
 from store.audit import audit
@@ -27,7 +28,9 @@ def test_a_plan_has_moved_by_its_last_receipt_or_while_a_run_of_it_is_at_work(st
         "plan_id": early.plan, "task_id": early.task(1), "role": "author", "number": 9, "runtime": "shell", "epoch": 9,
     }  # fmt: skip
     begun = AT - timedelta(days=1)
-    start = Move("run", f"{early.task(1)}-author-9", "start", "start", early.plan, "a test", begun, run)
+    start = Move(
+        "run", f"{early.task(1)}-author-9", "start", "start", early.plan, "a test", begun, run, by=Actor.WORKER
+    )
     with store.read() as connection:
         assert moved_since(connection, "ada", AT) == {late.plan}
         assert moved_since(connection, "ada", LATER) == set()
@@ -36,7 +39,7 @@ def test_a_plan_has_moved_by_its_last_receipt_or_while_a_run_of_it_is_at_work(st
     with store.read() as connection:
         assert moved_since(connection, "ada", LATER) == {early.plan}
     with store.write() as connection:
-        move(connection, Move("run", start.subject, "crash", "crash", early.plan, "a test", begun, {}))
+        move(connection, Move("run", start.subject, "crash", "crash", early.plan, "a test", begun, {}, by=Actor.WORKER))
     with store.read() as connection:
         assert moved_since(connection, "ada", LATER) == set()
 
@@ -72,7 +75,9 @@ def test_it_is_what_is_read_of_each_task(store: Store) -> None:
 def test_what_was_refused_has_not_happened(store: Store) -> None:
     crowd = Crowd(tasks=1, rounds=1).make(store)
     with store.write() as connection:
-        (refused,) = move(connection, Move("plan", crowd.plan, "confirm", "again", crowd.plan, "a test", LATER, {}))
+        (refused,) = move(
+            connection, Move("plan", crowd.plan, "confirm", "again", crowd.plan, "a test", LATER, by=Actor.PERSON)
+        )
     assert refused.refused
     with store.read() as connection:
         events = [each.event for each in happened(connection, [crowd.plan], kinds=("plan",))]

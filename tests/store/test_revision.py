@@ -11,6 +11,7 @@ from sqlalchemy import select
 
 from domain.decision import Decision, DecisionKind, Outcome, Reply
 from domain.document import parse
+from domain.duties import Actor
 from domain.errors import Superseded
 from domain.heartbeat import HeartbeatPolicy
 from domain.identity import digest, plan_id, task_id
@@ -34,6 +35,7 @@ from store.revision import touched_by
 from store.tasks import load_run, load_task
 from store.views import plan_view, plans_in_list
 from store.words import Brief, Speaker, WordKind
+from tests.rightful import rightful
 
 AT = datetime(2026, 3, 1, 22, 30, tzinfo=UTC)
 LATER = AT + timedelta(minutes=5)
@@ -83,7 +85,8 @@ def go(store: Store, ordinal: int, *events: str, **columns: Any) -> None:
         for event in events:
             seq = load_task(connection, task_id(PLAN, ordinal), AT).seq
             said = columns if event == events[-1] else {}
-            wish = Move("task", task_id(PLAN, ordinal), event, f"{event}:{ordinal}:{seq}", PLAN, "a test", AT, said)
+            key, by = f"{event}:{ordinal}:{seq}", rightful("task", event)
+            wish = Move("task", task_id(PLAN, ordinal), event, key, PLAN, "a test", AT, said, by=by)
             assert not move(connection, wish)[0].refused
 
 
@@ -105,7 +108,7 @@ def begin_run(store: Store, ordinal: int, role: Role = Role.AUTHOR, number: int 
 def end_run(store: Store, run: RunFacts, **columns: Any) -> None:
     with store.write() as connection:
         for event, said in ((RunEvent.FINISH, columns), (RunEvent.COLLECT, {"head_sha": "c" * 40})):
-            wish = Move("run", run.id, event, f"{event}:{run.id}", PLAN, "a test", AT, said)
+            wish = Move("run", run.id, event, f"{event}:{run.id}", PLAN, "a test", AT, said, by=Actor.WORKER)
             assert not move(connection, wish)[0].refused
 
 
@@ -247,7 +250,7 @@ def test_a_plan_that_is_put_away_takes_what_waits_with_it(plan: Store) -> None:
     say(plan, NEW, revise=True)
     decided(plan, DecisionKind.CANCEL)
     with plan.write() as connection:
-        move(connection, Move("plan", PLAN, "complete", "complete", PLAN, "a test", AT))
+        move(connection, Move("plan", PLAN, "complete", "complete", PLAN, "a test", AT, by=Actor.WORKER))
     assert decided(plan, DecisionKind.ARCHIVE).outcome is Outcome.DONE
     assert states(plan)[2] == "withdrawn"
     assert say(plan, NEW, revise=True).outcome is Outcome.REFUSED
@@ -364,7 +367,7 @@ def test_a_task_begins_or_is_changed_and_never_both_at_once(plan: Store) -> None
 def test_a_completed_plan_is_opened_again_by_a_revision_that_adds_to_it(plan: Store) -> None:
     decided(plan, DecisionKind.CANCEL)
     with plan.write() as connection:
-        move(connection, Move("plan", PLAN, "complete", "complete", PLAN, "a test", AT))
+        move(connection, Move("plan", PLAN, "complete", "complete", PLAN, "a test", AT, by=Actor.WORKER))
     new = text("One", "Two", "Three {after=2}", "Four")
     say(plan, new, revise=True)
     assert confirmed(plan, new).state == "in_progress"

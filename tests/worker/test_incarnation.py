@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from temporalio.client import Client
 
+from domain.duties import Actor
 from domain.errors import Superseded
 from domain.lifecycle import Move
 from store.database import Store
@@ -45,6 +46,6 @@ async def test_one_that_was_replaced_is_told_so_and_moves_nothing(temporal_clien
     replaced(sqlite_store, "the one after")
     with pytest.raises(Superseded):
         await incarnation(temporal_client, sqlite_store)
-    wish = Move("owner", "ada", "open", "open", "owner:ada", "a test", datetime.now(UTC))
+    wish = Move("owner", "ada", "open", "open", "owner:ada", "a test", datetime.now(UTC), by=Actor.PERSON)
     with pytest.raises(Superseded), sqlite_store.write() as connection:
         move(connection, wish, incarnation=number)

@@ -47,6 +47,7 @@ from store.tables import leases, plans
 from store.tasks import load_task
 from store.views import plan_view
 from store.workers import incarnation_of
+from tests.rightful import rightful
 from tests.workflows.world import Script, ScriptedForge, ScriptedHost
 from worker import standing
 from worker.incarnation import namespace_id
@@ -234,8 +235,9 @@ class Plan:
     def move(self, event: str, facts: dict[str, Any], key: str = "", ordinal: int = 1) -> None:
         """A move of a task that none of the workflows here made."""
         wish = Move(
-            "task", self.task(ordinal), event, key or f"a test's {event}", self.id, "a test", datetime.now(UTC), facts
-        )
+            "task", self.task(ordinal), event, key or f"a test's {event}", self.id, "a test", datetime.now(UTC), facts,
+            by=rightful("task", event),
+        )  # fmt: skip
         with self.stage.store.write() as connection:
             assert not move(connection, wish)[0].refused
 

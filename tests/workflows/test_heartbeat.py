@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from domain.duties import Actor
 from domain.errors import IllegalMove, NotFound
 from domain.identity import heartbeat_workflow_id
 from domain.lifecycle import Move
@@ -24,7 +25,8 @@ def gate(stage: Stage, owner: str, *events: str) -> None:
     """An owner's own gate."""
     with stage.store.write() as connection:
         for event in events:
-            wish = Move("owner", owner, event, f"{event}:{owner}", f"owner:{owner}", "a test", datetime.now(UTC))
+            key, now = f"{event}:{owner}", datetime.now(UTC)
+            wish = Move("owner", owner, event, key, f"owner:{owner}", "a test", now, by=Actor.PERSON)
             move(connection, wish)
 
 

@@ -39,6 +39,40 @@ async def test_a_confirmed_box_becomes_one_merged_pull_request(stage: Stage) -> 
     assert task.id in stage.host.cleared
 
 
+async def test_every_receipt_of_a_plan_names_who_caused_it(stage: Stage) -> None:
+    plan = stage.plan()
+    plan.tell("author", Ends(outcome=Outcome.ASKED, question="Which colour shall it be?"))
+    await plan.begin()
+    asked = await question(plan, QuestionKind.AGENT_ASKS)
+    await plan.decide("answer", 1, asked, "Blue, as the sea.")
+    await plan.until_over()
+    caused: dict[str, set[str]] = {}
+    for one in plan.receipts():
+        caused.setdefault(one.actor, set()).add(f"{one.kind} {one.event}")
+    assert caused == {
+        "person": {
+            "plan publish", "revision propose", "plan confirm", "revision confirm", "task confirm",
+            "task resume_working", "question answer",
+        },
+        "heartbeat": {"plan begin", "task begin"},
+        "worker": {
+            "run start", "run spawn", "run finish", "run collect", "evidence record", "task pause", "question ask",
+            "task worked", "task cleared", "task published", "task merged", "plan complete",
+        },
+    }  # fmt: skip
+
+
+async def test_what_was_done_at_the_forge_is_caused_by_the_forge(stage: Stage) -> None:
+    plan = await stage.plan(merge="by-hand").begin()
+    await plan.until(TaskState.IN_REVIEW)
+    await plan.decide("pause", 1)
+    stage.forge.merge(plan.task())
+    await plan.hint()
+    await plan.until_over()
+    assert [one.actor for one in plan.receipts("task", "merged")] == ["forge"]
+    assert [one.actor for one in plan.receipts("question")] == ["person", "forge"]
+
+
 async def test_work_that_changes_nothing_ends_without_a_pull_request(stage: Stage) -> None:
     plan = stage.plan()
     plan.tell("collect", Left(changed=0))

@@ -17,6 +17,7 @@ from typing import Any
 from temporalio import activity
 
 from domain.confinement import Confinement
+from domain.duties import Actor
 from domain.errors import NotFound, Superseded
 from domain.identity import branch_of, digest, task_of_branch
 from domain.lifecycle import Move
@@ -286,7 +287,9 @@ class ScriptedHost:
         facts = {"head_sha": self.left[run_id].head_sha, "start_sha": BASE}
         key, at = f"collected:{run.id}", activity.info().scheduled_time
         with self.store.write() as connection:
-            move(connection, Move("run", run.id, RunEvent.COLLECT, key, run.plan_id, "kept", at, facts))
+            move(
+                connection, Move("run", run.id, RunEvent.COLLECT, key, run.plan_id, "kept", at, facts, by=Actor.WORKER)
+            )
         return self.left[run_id]
 
     @activity.defn
