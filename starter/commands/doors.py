@@ -84,8 +84,8 @@ def rehearse(
     be merged by hand is merged by the rehearsal. A question ends it, unless --keep leaves time to answer.
 
     An agent's model is a stand-in as well: it has the agent run the script in a task's text with its own
-    tools, and a reviewer the `review` block. The agent itself is the one that is installed here. In a rehearsal every agent is metered: a plan's
-    `metering: off` is left out.
+    tools, and a reviewer the `review` block. The agent itself is the one that is installed here. In a rehearsal
+    every agent is metered: a plan's `metering: off` is left out.
     """
     from domain.metering import Meter
     from starter.names import read_document, read_text

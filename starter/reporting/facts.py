@@ -42,8 +42,9 @@ class TaskReport:
     """`proof` is `proven` or `unproven` once merged. `seconds` from its first begin to its end, or None.
 
     `checks` are those of the commit that counts, `reviews` what reviewers said of the commit that it stands at, and
-    `earlier_reviews` what they said of commits before it, oldest first; both are without secrets. `metering` is what its agents' runs were that have begun, as `domain.metering.of_runs` puts it.
-    `said` is what its agent says of the work, in its own words and without secrets. `commands` are what answers
+    `earlier_reviews` what they said of commits before it, oldest first; both are without secrets. `metering` is what
+    its agents' runs were that have begun, as `domain.metering.of_runs` puts it. `said` is what its agent says of the
+    work, in its own words and without secrets. `commands` are what answers
     what it waits for. `moved_at` is its last receipt's time, or its last run's, empty where nothing was done yet;
     `moved` is whether that lies in the time that the report is about.
     """

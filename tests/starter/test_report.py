@@ -286,7 +286,9 @@ def test_what_reviewers_said_of_earlier_commits_is_told_apart_from_what_counts()
     assert earlier not in told.tasks[0].reviews
     assert json.loads(_json(told))["tasks"][0]["earlier_reviews"][0]["commit_sha"] == PROVEN
     markdown = to_markdown(told)
-    said = f"    - before that, review by `codex:gpt-5.5` on `{PROVEN[:12]}`: approved. In its own words, which nobody has"
+    said = (
+        f"    - before that, review by `codex:gpt-5.5` on `{PROVEN[:12]}`: approved. In its own words, which nobody has"
+    )
     assert f"{said} checked:\n\n      ```text\n      Of another commit.\n" in markdown
     assert markdown.index("changes requested") < markdown.index("before that")
 

@@ -16,7 +16,10 @@ from alembic.script import ScriptDirectory
 import store.migrations
 from domain.identity import digest
 from domain.ledger import DAY_NANO_USD
-from store import database
+from store import (
+    database,
+    indexes,  # noqa: F401 - they are a part of what is compared
+)
 from store.audit import audit
 from store.caps import day_budget
 from store.database import Store, open_store
