@@ -11,7 +11,7 @@ from sqlalchemy import event
 
 from domain import document
 from domain.errors import NotFound
-from domain.outline import read_outline
+from domain.outline import Outline, read_outline
 from domain.plan import PlanState
 from domain.run import Role, RunState
 from domain.task import Question, QuestionKind, QuestionState, TaskState
@@ -42,7 +42,12 @@ def test_the_text_of_a_plan_is_read_once_for_its_view(store: Store, monkeypatch:
     crowd = Crowd("read-once", tasks=3, rounds=1).make(store)
     views._said.cache_clear()
     read: list[str] = []
-    monkeypatch.setattr(document, "read_outline", lambda text: (read.append(text), read_outline(text))[1])
+
+    def reading(text: str) -> Outline:
+        read.append(text)
+        return read_outline(text)
+
+    monkeypatch.setattr(document, "read_outline", reading)
     with store.read() as connection:
         view = plan_view(connection, crowd.plan)
     assert view is not None
