@@ -89,6 +89,7 @@ COMMANDS: dict[Command, tuple[str, ...]] = {
         "watchbill rehearse plan.md --repository .",
         "watchbill rehearse plan.md --repository ../shop --keep",
         "watchbill rehearse plan.md --repository . --runtime claude",
+        "watchbill rehearse plan.md --repository . --html report.html",
     ),
     doors.migrate: ("watchbill migrate",),
     doors.rebuild: ("watchbill rebuild",),

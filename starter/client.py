@@ -38,6 +38,7 @@ from domain.identity import TASK_QUEUE, heartbeat_workflow_id, plan_workflow_id,
 from domain.view import PlanView
 from doors.temporal import DEFAULT_ADDRESS, connection
 from starter.lines import PlanLine
+from starter.nearby import no_temporal
 from starter.settings import Settings
 from starter.unanswered import (
     NOBODY_ANSWERED,
@@ -45,7 +46,6 @@ from starter.unanswered import (
     ended_meanwhile,
     failure_of,
     no_answer,
-    no_temporal,
     no_worker,
     refusal_of,
 )

@@ -10,6 +10,7 @@ from domain.errors import NotFound, Unavailable
 from starter import graph
 from starter.lines import PlanLine
 from starter.looking import neither
+from starter.nearby import require_temporal
 from starter.settings import Settings
 
 
@@ -27,10 +28,11 @@ async def list_plans(settings: Settings) -> Listed:
 
     A Temporal that knows of none may be a new one, so the store is asked as well, if it can be read from here.
     """
-    from starter.client import Temporal
-
     trouble = where = ""
     try:
+        require_temporal(settings)
+        from starter.client import Temporal
+
         temporal = await Temporal.connect(settings)
         where = f"at {temporal.address}"
         if plans := await temporal.plans(settings.owner):

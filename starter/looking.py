@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from domain.errors import NotFound, Unavailable
 from domain.view import PlanView
 from starter import graph
+from starter.nearby import require_temporal
 from starter.settings import Settings
 
 if TYPE_CHECKING:
@@ -47,9 +48,10 @@ class Lookout:
         return view or await self._in_store()
 
     async def _at_workflow(self) -> PlanView | None:
-        from starter.client import Temporal
-
         if self._temporal is None:
+            require_temporal(self._settings)
+            from starter.client import Temporal
+
             self._temporal = await Temporal.connect(self._settings)
         for pause in _SETTLING:
             view = await self._temporal.view(self._plan_id)

@@ -12,6 +12,7 @@ from domain.errors import NotFound
 from domain.identity import plan_id
 from domain.plan import PlanSpec
 from domain.publication import Publish
+from domain.review import reviewer_of
 from domain.task import TaskState
 from domain.view import PlanView
 from runtimes.agent import mend_of
@@ -22,7 +23,7 @@ from starter.hints import Waiting
 from starter.looking import Lookout
 from starter.output import note, say
 from starter.replies import who
-from starter.reporting.giving import load_report, show_report
+from starter.reporting.giving import load_report, show_report, write_report
 from starter.settings import require_owner
 from starter.sources import require_source, uncommitted
 from starter.stage import Stage, stage
@@ -30,23 +31,34 @@ from starter.until import Until
 from starter.watching import exit_of, tell_person
 
 
-def rehearse(file: Path, text: str, spec: PlanSpec, source: Path, owner: str, *, keep: bool) -> Exit:
-    """Rehearse one plan on a copy of `source`; the exit code says whether everything was merged."""
-    return asyncio.run(_rehearse(file, text, spec, source, owner, keep))
+def rehearse(
+    file: Path, text: str, spec: PlanSpec, source: Path, owner: str, *, keep: bool, page: Path | None = None
+) -> Exit:
+    """Rehearse one plan on a copy of `source`; the exit code says whether everything was merged.
+
+    Its report is written to `page` as well, where one is named: the store that it is made from goes with the rehearsal.
+    """
+    return asyncio.run(_rehearse(file, text, spec, source, owner, keep, page))
 
 
-async def _rehearse(file: Path, text: str, spec: PlanSpec, source: Path, owner: str, keep: bool) -> Exit:
+async def _rehearse(
+    file: Path, text: str, spec: PlanSpec, source: Path, owner: str, keep: bool, page: Path | None
+) -> Exit:
     require_owner("--owner", owner)
     require_source(source)
     if uncommitted(source):
         note(f"{source} has changes that are not committed; they are not part of the rehearsal")
     _require_agents(spec)
+    if page is not None and not page.parent.is_dir():
+        raise NotFound(f"--html: {page.parent} is no directory; make it first, so that the report is not lost")
     say(f"Setting up Temporal, a stand-in GitHub, a worker, the webhooks door and the relay for {spec.slug} …")
     async with stage(owner, spec.repository, source, note) as up:
         _tell_addresses(up)
         view = await perform(up, file, text, spec, patient=keep)
         say()
         show_report(load_report(up.settings, view.plan_id))
+        if page is not None:
+            write_report(up.settings, view.plan_id, page)
         if keep:
             _tell_addresses(up)
             home = up.settings.home
@@ -60,9 +72,12 @@ async def _rehearse(file: Path, text: str, spec: PlanSpec, source: Path, owner: 
 
 def _require_agents(spec: PlanSpec) -> None:
     """Raises NotFound where an agent that the plan names is not installed here: nothing has been begun yet."""
-    for cli in sorted({task.runtime for task in spec.tasks if not task.done} & AGENTS.keys()):
-        if shutil.which(cli) is None:
-            raise NotFound(f"{spec.slug} is done by {cli}, which is not on the PATH; install it: {mend_of(cli)}")
+    authors = {task.runtime for task in spec.tasks if not task.starts_nothing} & AGENTS.keys()
+    reviewers = {reviewer_of(each).runtime for each in spec.reviewers}
+    for what, clis in (("done", authors), ("reviewed", reviewers)):
+        for cli in sorted(clis):
+            if shutil.which(cli) is None:
+                raise NotFound(f"{spec.slug} is {what} by {cli}, which is not on the PATH; install it: {mend_of(cli)}")
 
 
 async def perform(up: Stage, file: Path, text: str, spec: PlanSpec, *, patient: bool) -> PlanView:

@@ -23,13 +23,6 @@ class NoWorker(Unavailable):
     """Temporal is there, but nobody who knows Watchbill's workflows answers."""
 
 
-def no_temporal(address: str) -> Unavailable:
-    return Unavailable(
-        f"Temporal does not answer at {address}; start it with `watchbill up`, "
-        "or say where it is in WATCHBILL_TEMPORAL_ADDRESS"
-    )
-
-
 def no_worker(address: str) -> NoWorker:
     return NoWorker(
         f"Temporal answers at {address}, but no worker does; start one with `watchbill up` or `watchbill worker`"

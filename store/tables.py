@@ -291,22 +291,6 @@ receipts = Table(
     text("actor", ""),
     PrimaryKeyConstraint("chain", "seq"),
 )
-# A key is spent only by a move that was made: what was refused may be legal later.
-Index(
-    "uq_receipts_chain_key",
-    receipts.c.chain,
-    receipts.c.key,
-    unique=True,
-    sqlite_where=receipts.c.refused == "",
-    postgresql_where=receipts.c.refused == "",
-)
-Index(
-    "ix_receipts_refused",
-    receipts.c.chain,
-    receipts.c.key,
-    sqlite_where=receipts.c.refused != "",
-    postgresql_where=receipts.c.refused != "",
-)
 
 # The ledger: what may be spent, what is held, and what was. Each ceiling's sums are its reservations'.
 
@@ -344,12 +328,6 @@ reservations = Table(
     moment("asked_at"),
     moment("ended_at", nullable=True),
     Index(None, "plan_ceiling"),
-)
-Index(
-    "ix_reservations_lease_until",
-    reservations.c.lease_until,
-    sqlite_where=reservations.c.state == "held",
-    postgresql_where=reservations.c.state == "held",
 )
 
 usage = Table(
@@ -418,12 +396,6 @@ inbox = Table(
     optional_text("task_id"),
     moment("received_at"),
     moment("handled_at", nullable=True),
-)
-Index(
-    "ix_inbox_unhandled",
-    inbox.c.received_at,
-    sqlite_where=inbox.c.handled_at.is_(None),
-    postgresql_where=inbox.c.handled_at.is_(None),
 )
 Index("ix_inbox_task_id", inbox.c.task_id)
 

@@ -22,7 +22,6 @@ from store.costs import spent_on
 from store.moves import lock_chain, move
 from store.plans import PlanRow, list_plans, load_plan, load_plans, load_revision, texts_of
 from store.receipts import Head, heads_of, receipts_of
-from store.revision import proposal_of
 from store.tables import plans, questions, receipts, runs, slots, tasks
 from store.tasks import load_tasks
 
@@ -172,6 +171,7 @@ def _view(
 ) -> PlanView:
     way = ways.get(plan.id, _Ways())
     begun = metering.of_runs(way.metered)
+    said = _said(text, plan.slug)
     return PlanView(
         plan_id=plan.id,
         slug=plan.slug,
@@ -186,10 +186,10 @@ def _view(
         digest=plan.digest,
         seq=head.seq,
         head=head.hash,
-        tasks=_tasks(plan, text, boxes.get(plan.id, {})),
+        tasks=_tasks(said, boxes.get(plan.id, {})),
         confinement=confinement.of_runs(way.confined),
         spent_nano_usd=metering.known(money.get(plan.id, 0), unmetered=metering.has_unmetered(begun)),
-        metering=metering.of_runs(filter(None, (begun, _expected_metering(text, plan.slug)))),
+        metering=metering.of_runs(filter(None, (begun, said.metering))),
     )
 
 
@@ -234,6 +234,9 @@ def _is_about_a_proposal(receipt: Receipt) -> bool:
 def _proposed(connection: Connection, plan: PlanRow) -> Proposed | None:
     if not plan.proposed:
         return None
+    # Few plans have one, and to compare two texts takes a good deal of code.
+    from store.revision import proposal_of
+
     # What a revision changes is the same at any moment; only slots are read by the clock.
     try:
         found = proposal_of(connection, plan, load_tasks(connection, plan.id, _ANY_MOMENT))
@@ -246,10 +249,9 @@ def _proposed(connection: Connection, plan: PlanRow) -> Proposed | None:
     return Proposed(found.revision.number, found.revision.digest, summary, found.lines)
 
 
-def _tasks(plan: PlanRow, text: str, begun: Mapping[int, TaskView]) -> tuple[TaskView, ...]:
-    boxes = _boxes(text, plan.slug)
-    seen = {box.ordinal for box in boxes}
-    return tuple(_box(box, begun.get(box.ordinal)) for box in boxes) + tuple(
+def _tasks(said: _Said, begun: Mapping[int, TaskView]) -> tuple[TaskView, ...]:
+    seen = {box.ordinal for box in said.boxes}
+    return tuple(_box(box, begun.get(box.ordinal)) for box in said.boxes) + tuple(
         task for ordinal, task in sorted(begun.items()) if ordinal not in seen
     )
 
@@ -261,20 +263,27 @@ def _box(box: TaskSpec, task: TaskView | None) -> TaskView:
     return TaskView(box.ordinal, box.title, state, after=box.after, struck=box.struck)
 
 
-@lru_cache(maxsize=256)
-def _boxes(text: str, slug: str) -> tuple[TaskSpec, ...]:
-    """The boxes of a document that was accepted once; what a later version cannot read any more is left out."""
-    boxes, _ = inspect(text, file_name=f"{slug}.md")
-    return boxes
+@dataclass(frozen=True)
+class _Said:
+    """What a document says of its boxes, and of its agents."""
+
+    boxes: tuple[TaskSpec, ...]
+    metering: str = ""
 
 
 @lru_cache(maxsize=256)
-def _expected_metering(text: str, slug: str) -> str:
-    """What a document says of its agents; nothing for one that a later version cannot read any more."""
+def _said(text: str, slug: str) -> _Said:
+    """What a document says that was accepted once.
+
+    Of one that a later version cannot read any more, the boxes that it can, and nothing of the agents. To read a
+    document is most of what a view of its plan costs, so it is read a second time only then.
+    """
     try:
-        return parse(text, file_name=f"{slug}.md").expected_metering
+        plan = parse(text, file_name=f"{slug}.md")
     except InvalidPlan:
-        return ""
+        boxes, _ = inspect(text, file_name=f"{slug}.md")
+        return _Said(boxes)
+    return _Said(plan.tasks, plan.expected_metering)
 
 
 def _confirmed(connection: Connection, plan_ids: Collection[str]) -> dict[str, dict[int, TaskView]]:

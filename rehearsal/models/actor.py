@@ -162,7 +162,8 @@ def _summary(has_script: bool, shell: Tool | None, done: Mapping[str, str]) -> s
         return "The task's text has no sh block: there was nothing to run."
     if shell is None:
         return "No shell was offered: the task's script was not run."
-    printed = " ".join(done[shell.name].split())
+    # What a CLI adds to an answer for its model is no part of what was printed.
+    printed = " ".join(re.sub(r"<system-reminder>.*?</system-reminder>", "", done[shell.name], flags=re.DOTALL).split())
     quote = printed[:_LONGEST_QUOTE] + ("…" if len(printed) > _LONGEST_QUOTE else "")
     return f"The task's script was run. The shell answered: {quote or 'nothing'}"
 

@@ -72,6 +72,10 @@ def rehearse(
             metavar="NAME", help="Who works: claude, codex, opencode or shell; as the plan says when not given."
         ),
     ] = "",
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the report as a page into this file too; it stays."),
+    ] = None,
 ) -> Exit:
     """Rehearse a plan on a copy of a repository.
 
@@ -80,8 +84,8 @@ def rehearse(
     be merged by hand is merged by the rehearsal. A question ends it, unless --keep leaves time to answer.
 
     An agent's model is a stand-in as well: it has the agent run the script in a task's text with its own
-    tools. The agent itself is the one that is installed here. In a rehearsal every agent is metered: a plan's
-    `metering: off` is left out.
+    tools, and a reviewer the `review` block. The agent itself is the one that is installed here. In a rehearsal
+    every agent is metered: a plan's `metering: off` is left out.
     """
     from domain.metering import Meter
     from starter.names import read_document, read_text
@@ -93,7 +97,7 @@ def rehearse(
         text, spec = read_text(cast(metered(text), runtime) if runtime else metered(text), file)
     from starter import rehearsing
 
-    return rehearsing.rehearse(file, text, spec, repository, owner, keep=keep)
+    return rehearsing.rehearse(file, text, spec, repository, owner, keep=keep, page=html)
 
 
 def migrate() -> Exit:

@@ -193,13 +193,11 @@ def _tasks(known: Known, waits: Mapping[int | None, Waiting], since: datetime | 
         seen.setdefault(each.task_id, []).append(each)
     reviews: dict[str, list[Review]] = {}
     for given in known.reviews:
-        work = known.works.get(given.task_id)
-        if work and given.commit_sha == work.head_sha:
-            reviews.setdefault(given.task_id, []).append(Review.of(given))
+        reviews.setdefault(given.task_id, []).append(Review.of(given))
     spent = grouped(known.shares, lambda share: share.run)
     for box in known.view.tasks:
         task = _task(known, box, attempts.get(box.id, ()), seen.get(box.id, ()), waits.get(box.ordinal), spent)
-        task = replace(task, reviews=reviews_without_secrets(reviews.get(box.id, ())))
+        task = _reviewed(task, reviews_without_secrets(reviews.get(box.id, ())), known.works.get(box.id))
         last = _last_move(known.told, (box.id, *(run.run for run in task.attempts)))
         moved = since is None or (last is not None and last >= since)
         yield replace(task, moved_at=_exactly(last), moved=moved)
@@ -240,6 +238,13 @@ def _task(
         attempts=tuple(_run(each, told, spent.get(each.id, Spending())) for each in attempts),
         metering=metering.of_runs(each.metering for each in attempts if each.begun_by_an_agent),
     )
+
+
+def _reviewed(task: TaskReport, given: Sequence[Review], work: Work | None) -> TaskReport:
+    """The task with its reviews: those of the commit that it stands at, and the rounds before."""
+    head = work.head_sha if work else ""
+    stand = tuple(each for each in given if each.commit_sha == head)
+    return replace(task, reviews=stand, earlier_reviews=tuple(each for each in given if each.commit_sha != head))
 
 
 def _run(attempt: Attempt, told: Told, spent: Spending) -> RunReport:

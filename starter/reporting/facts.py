@@ -41,9 +41,10 @@ class RunReport:
 class TaskReport:
     """`proof` is `proven` or `unproven` once merged. `seconds` from its first begin to its end, or None.
 
-    `checks` are those of the commit that counts, `reviews` what reviewers said of the commit that it stands at, without
-    secrets. `metering` is what its agents' runs were that have begun, as `domain.metering.of_runs` puts it.
-    `said` is what its agent says of the work, in its own words and without secrets. `commands` are what answers
+    `checks` are those of the commit that counts, `reviews` what reviewers said of the commit that it stands at, and
+    `earlier_reviews` what they said of commits before it, oldest first; both are without secrets. `metering` is what
+    its agents' runs were that have begun, as `domain.metering.of_runs` puts it. `said` is what its agent says of the
+    work, in its own words and without secrets. `commands` are what answers
     what it waits for. `moved_at` is its last receipt's time, or its last run's, empty where nothing was done yet;
     `moved` is whether that lies in the time that the report is about.
     """
@@ -56,6 +57,7 @@ class TaskReport:
     merged_sha: str = ""
     checks: tuple[Check, ...] = ()
     reviews: tuple[Review, ...] = ()
+    earlier_reviews: tuple[Review, ...] = ()
     runs: int = 0
     check_runs: int = 0
     review_runs: int = 0

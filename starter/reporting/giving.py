@@ -55,13 +55,23 @@ def report(name: str, since: str, page: Path | None, *, markdown: bool, json: bo
 
 def load_report(settings: Settings, plan_id: str) -> Report:
     """Raises NotFound for a plan that was never published, and Unavailable without the store."""
-    with _reading(settings) as (connection, _):
+    return _load(settings, plan_id)[0]
+
+
+def write_report(settings: Settings, plan_id: str, page: Path) -> None:
+    """Write the report of a plan into a file, as a page. Raises as `load_report` does."""
+    _write(page, *_load(settings, plan_id))
+    say(f"{page}: written")
+
+
+def _load(settings: Settings, plan_id: str) -> tuple[Report, ZoneInfo]:
+    with _reading(settings) as (connection, zone):
         from starter.reporting.loading import load_plan_report
 
         found = load_plan_report(connection, plan_id, datetime.now(UTC))
     if found is None:
         raise no_such_plan(settings, plan_id)
-    return found
+    return found, zone
 
 
 def show_report(found: Report | MorningReport, *, plain: bool = False) -> None:

@@ -158,15 +158,17 @@ def _task(task: TaskReport) -> Iterator[str]:
     for check in task.checks:
         yield f"    - `{_flat(check.command)}` on `{check.commit_sha[:12]}`: {check.result}"
     for review in task.reviews:
-        yield from _review(review)
+        yield from _review("review", review)
+    for review in task.earlier_reviews:
+        yield from _review("before that, review", review)
     if task.reason:
         yield f"    - {_flat(task.reason)}"
     if task.said:
         yield from (f"    - What the agent says of its work. {OWN_WORDS}", "", *_beneath(verbatim(task.said)), "")
 
 
-def _review(review: Review) -> Iterator[str]:
-    told = f"    - review by `{_flat(review.reviewer)}` on `{review.commit_sha[:12]}`: {review.result}"
+def _review(what: str, review: Review) -> Iterator[str]:
+    told = f"    - {what} by `{_flat(review.reviewer)}` on `{review.commit_sha[:12]}`: {review.result}"
     if review.words:
         yield from (f"{told}. {OWN_WORDS}", "", *_beneath(verbatim(review.words)), "")
     else:

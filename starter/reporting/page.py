@@ -94,6 +94,17 @@ def _moved(plan: Report) -> list[TaskReport]:
     return [task for task in plan.tasks if task.moved]
 
 
+def _told_of(task: TaskReport) -> str:
+    """What there is to be read of a task beneath its row."""
+    kinds = (
+        counted(len(task.checks), "check") if task.checks else "",
+        counted(len(task.reviews), "review") if task.reviews else "",
+        counted(len(task.earlier_reviews), "earlier review") if task.earlier_reviews else "",
+        "what its agent says" if task.said else "",
+    )
+    return ", ".join(filter(None, kinds))
+
+
 def _environment(zone: ZoneInfo) -> Environment:
     environment = Environment(
         autoescape=True,
@@ -108,6 +119,7 @@ def _environment(zone: ZoneInfo) -> Environment:
         row=row_of,
         came_to=came_to,
         sorts=sorts_of,
+        told_of=_told_of,
         counted=counted,
         sentence=confinement.sentence,
         around=metering.sentence,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
+from store import indexes  # noqa: F401 - they are a part of what is compared
 from store.tables import metadata
 
 # SQLite, too, takes back a table that it made in a transaction that failed.

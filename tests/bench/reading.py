@@ -10,9 +10,11 @@ from pathlib import Path
 from statistics import median
 
 from domain.brief import render
+from domain.identity import run_id
+from domain.rules import NOTHING_REFUSED
+from store.briefing import facts_of
 from store.database import Store, migrate, open_store
-from store.plans import load_plan
-from store.tasks import load_task
+from store.tasks import load_run, load_task
 from tests.bench.figures import Figure
 from tests.bench.processes import cpu_of_command
 from tests.store.crowd import AT, Crowd
@@ -63,5 +65,6 @@ def _brief(store: Store, crowd: Crowd) -> float:
     began = time.process_time()
     with store.read() as connection:
         task = load_task(connection, crowd.task(1), AT + timedelta(days=1))
-        render(task, load_plan(connection, crowd.plan).spec)
+        run = load_run(connection, run_id(crowd.task(1), "author", ROUNDS))
+        render(facts_of(connection, run, task, note="", policy=NOTHING_REFUSED))
     return time.process_time() - began

@@ -206,6 +206,7 @@ def test_a_reader_that_leaves_is_no_error(watchbill, write):
         (["--help"], {"asyncio", "pydantic", "temporalio", "sqlalchemy", "rich", "markdown_it"}),
         (["check", "plan.md"], {"typer", "asyncio", "pydantic", "temporalio", "sqlalchemy", "rich"}),
         (["status", "faster"], {"typer", "pydantic", "workflows", "activities", "markdown_it", "rich"}),
+        (["report", "faster"], {"typer", "pydantic", "temporalio", "workflows", "jinja2", "rich", "alembic"}),
         (["audit"], {"temporalio", "workflows", "activities", "alembic"}),
     ],
 )

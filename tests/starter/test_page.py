@@ -73,6 +73,7 @@ def attacked(report: Report) -> Report:
             task, title=ATTACK, reason=ATTACK, said=ATTACK, waits_for=ATTACK, pull_url="javascript:alert(1)//" + ATTACK,
             checks=(Check(ATTACK, ATTACK, 0),), attempts=tuple(own),
             reviews=(Review(ATTACK, ATTACK, "rejected", ATTACK, ATTACK, ATTACK),),
+            earlier_reviews=(Review(ATTACK, ATTACK, ATTACK, ATTACK, ATTACK, ATTACK),),
         )
         for task, own in zip(report.tasks, runs, strict=True)
     ]  # fmt: skip
@@ -258,6 +259,17 @@ def test_reviews_are_rows_of_proof_and_reviewers_runs_stand_in_the_timeline_and_
     assert "In its own words, which nobody has checked:" in rows[1]
     assert "- `a.py:3`: It says nothing of `why`.</div>" in rows[1]
     assert "1 check, 1 review, what its agent says</summary>" in page
+
+
+def test_what_reviewers_said_of_earlier_commits_stands_beneath_what_counts(reviewed: Report) -> None:
+    task = reviewed.tasks[0]
+    before = replace(task.reviews[0], commit_sha="e" * 40, verdict="changes_requested", findings="- `a.py:3`: no")
+    page = plan_page(replace(reviewed, tasks=(replace(task, earlier_reviews=(before,)),)), BERLIN)
+    assert "1 check, 1 review, 1 earlier review, what its agent says</summary>" in page
+    counts, _, earlier = page.partition('<ul class="earlier">')
+    assert counts.count('<li class="review">') == earlier.count('<li class="review">') == 1
+    assert '<span class="approved">approved</span>' in counts
+    assert f'<code>{"e" * 12}</code>: <span class="changes_requested">changes requested</span>' in earlier
 
 
 def unmetered(report: Report, costs: Costs) -> Report:

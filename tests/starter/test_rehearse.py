@@ -12,13 +12,17 @@ import psutil
 import pytest
 
 from domain.document import parse
+from domain.review import reviewer_of
+from domain.vendors import vendor_of
 from starter.exits import Exit
+from tests.starter.browsing import opened
 from tests.starter.conftest import plan
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 ROOT = Path(__file__).parents[2]
 DEMO, EXAMPLE = ROOT / "docs/examples/demo", ROOT / "docs/examples/plan.md"
+REVIEWED = ROOT / "docs/examples/reviewed.md"
 
 
 @pytest.fixture
@@ -72,6 +76,68 @@ def test_the_example_plan_is_rehearsed_by_each_agent(watchbill, runtime):
     assert report.count("What the agent says of its work") == boxes
 
 
+def _costs(report: str, what: str) -> dict[str, float]:
+    """What each row of this table of costs says was spent, in USD."""
+    table = re.search(rf"^\| {what} \|.*\n\|[-:|]+\n((?:\|.*\n?)+)", report, re.MULTILINE)
+    assert table
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table[1].splitlines()]
+    return {row[0]: float(row[-2].removesuffix(" USD")) for row in rows}
+
+
+@pytest.mark.agents
+@pytest.mark.usefixtures("stays_clean")
+def test_one_makers_work_is_changed_at_anothers_request_then_approved_and_all_of_it_stands_on_the_page(
+    watchbill, tmp_path
+):
+    spec = parse(REVIEWED.read_text())
+    author, (reviewer,) = spec.tasks[0], map(reviewer_of, spec.reviewers)
+    for cli in (author.runtime, reviewer.runtime):
+        if shutil.which(cli) is None:
+            pytest.skip(f"{cli} is not installed; `watchbill doctor` says how to install it")
+    assert (author.runtime, reviewer.runtime) == ("claude", "codex")
+    assert (vendor_of(author.model), reviewer.vendor) == ("anthropic", "openai")
+    page = tmp_path / "reviewed.html"
+    done = watchbill("rehearse", REVIEWED, "--repository", DEMO / "shop", "--html", page)
+    assert done.returncode == Exit.DONE, done.stdout + done.stderr
+    story, _, report = done.stdout.partition("## What became of it")
+
+    judged = re.findall(r"(\d)-reviewer-(\d)-review: (\w+) \((\S+) on (\w+)\)$", story, re.MULTILINE)
+    assert [each[:4] for each in judged] == [
+        ("1", "1", "changes_requested", str(reviewer)),
+        ("1", "2", "approved", str(reviewer)),
+        ("2", "1", "approved", str(reviewer)),
+    ]
+    changed, approved, second = (each[4] for each in judged)
+    assert len({changed, approved, second}) == 3
+    went_back = re.findall(r"task 1: working \((\S+) asks for changes: (shop/cart\.py:\d+) .*630\.5", story)
+    assert went_back == [(str(reviewer), "shop/cart.py:19")]
+
+    assert len(re.findall(r"^- \d\. .*: \*\*merged\*\*, proven in", report, re.MULTILINE)) == 2
+    assert "    - 2 runs, 2 checks, 2 reviews\n" in report
+    for sha in (approved, second):
+        assert f"`python3 -m unittest -q` on `{sha}`: exit 0\n" in report
+        assert f"    - review by `{reviewer}` on `{sha}`: approved." in report
+    assert f"    - before that, review by `{reviewer}` on `{changed}`: changes requested." in report
+    by_role, by_model = _costs(report, "role"), _costs(report, "model")
+    assert set(by_role) == {"author", "reviewer"}
+    assert min(by_role.values()) > 0
+    assert by_model == {author.model: by_role["author"], reviewer.model: by_role["reviewer"]}
+
+    with opened(page) as seen:
+        task = seen.page.locator("table.tasks tr", has_text="Take a discount off").first
+        task.locator("summary").click()
+        (stands,), (earlier,) = (task.locator(f"ul.{kind} li.review").all() for kind in ("proof", "earlier"))
+        assert (stands.locator(".approved").is_visible(), approved in stands.inner_text()) == (True, True)
+        assert (earlier.locator(".changes_requested").is_visible(), changed in earlier.inner_text()) == (True, True)
+        assert "shop/cart.py:19" in earlier.inner_text()
+        assert seen.page.locator(".proven").count() == 2
+        assert seen.page.locator("table.costs-by-role tbody tr").count() == 2
+        assert seen.page.locator("svg.timeline rect.reviewer").count() == 3
+        # Of each maker's model a bar, for each of the tasks.
+        assert seen.page.locator("svg.costs rect").count() == 4
+    assert (seen.asked, seen.wrong) == ([page.as_uri()], [])
+
+
 @pytest.mark.usefixtures("stays_clean")
 def test_what_is_merged_by_hand_is_merged_by_the_rehearsal(watchbill, write, shop):
     path = write("by-hand.md", plan("by-hand"))
@@ -104,6 +170,13 @@ def test_what_cannot_be_rehearsed_is_one_sentence_and_starts_nothing(watchbill, 
     done = watchbill("rehearse", path, "--repository", shop, "--owner", "Ada Lovelace")
     assert (done.returncode, done.stdout) == (Exit.USAGE, "")
     assert done.stderr == "--owner is 'Ada Lovelace'; use at most 40 of a-z, 0-9 and hyphens between them\n"
+    done = watchbill("rehearse", path, "--repository", shop, "--html", shop / "nowhere" / "report.html")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (Exit.NOT_FOUND, "", 1)
+    assert "nowhere is no directory" in done.stderr
+    reviewed = write("reviewed.md", plan("reviewed", reviewers="[codex]"))
+    done = watchbill("rehearse", reviewed, "--repository", shop, PATH="/usr/bin:/bin")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (Exit.NOT_FOUND, "", 1)
+    assert "reviewed is reviewed by codex, which is not on the PATH; install it: npm" in done.stderr
     faulty = write("faulty.md", plan("faster", slug="Nope"))
     assert watchbill("rehearse", faulty, "--repository", shop).returncode == Exit.FAULTS
 

@@ -276,7 +276,21 @@ def test_what_reviewers_said_of_the_commit_that_it_stands_at_is_told_as_their_ow
     said = f"    - review by `codex:gpt-5.5` on `{OTHER[:12]}`: changes requested. In its own words, which nobody has"
     assert f"{said} checked:\n\n      ````text\n      # Fine\n\n      ```\n      fixes #" in markdown
     assert "      - `a.py:3`: no\n      ````\n" in markdown
-    assert not any(each in markdown for each in ("#3", "@ada", "Of another commit."))
+    assert not any(each in markdown for each in ("#3", "@ada"))
+
+
+def test_what_reviewers_said_of_earlier_commits_is_told_apart_from_what_counts():
+    told = build(replace(KNOWN, reviews=REVIEWS), LATER)
+    (earlier,) = told.tasks[0].earlier_reviews
+    assert (earlier.commit_sha, earlier.verdict, earlier.summary) == (PROVEN, "approved", "Of another commit.")
+    assert earlier not in told.tasks[0].reviews
+    assert json.loads(_json(told))["tasks"][0]["earlier_reviews"][0]["commit_sha"] == PROVEN
+    markdown = to_markdown(told)
+    said = (
+        f"    - before that, review by `codex:gpt-5.5` on `{PROVEN[:12]}`: approved. In its own words, which nobody has"
+    )
+    assert f"{said} checked:\n\n      ```text\n      Of another commit.\n" in markdown
+    assert markdown.index("changes requested") < markdown.index("before that")
 
 
 def test_a_review_passes_no_secret_on():
@@ -284,4 +298,4 @@ def test_a_review_passes_no_secret_on():
     said = [replace(each, summary=secret, findings=secret, why=secret) for each in REVIEWS]
     told = build(replace(KNOWN, reviews=said), LATER)
     assert secret not in _json(told)
-    assert _json(told).count("redacted") == 6
+    assert _json(told).count("redacted") == 9

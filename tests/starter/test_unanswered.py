@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
 
+from domain.errors import Unavailable
 from domain.identity import plan_id
 from runtimes.agent import PACKAGES
 from starter.exits import Exit
+from starter.nearby import require_temporal
+from starter.settings import load
 from store.database import migrate
 from tests.starter.conftest import plan
 
@@ -68,6 +74,41 @@ def test_without_temporal_the_store_is_asked_and_that_is_said(watchbill, publish
     assert done.returncode == Exit.DONE, done.stderr
     assert "faster" in done.stdout
     assert "This is what the store says" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["status"], ["status", "faster"], ["report", "faster"]])
+def test_where_nobody_listens_neither_temporals_client_nor_the_other_stores_dialect_is_loaded(
+    watchbill, published_graph, arguments
+):
+    script = (
+        "import json, sys\n"
+        "from starter.__main__ import run\n"
+        "code = run(sys.argv[1:])\n"
+        "print(json.dumps([code, *sorted(sys.modules)]), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script, *arguments], capture_output=True, text=True, check=True,
+        env={**watchbill.environment, "WATCHBILL_STORE_URL": published_graph}, cwd=watchbill.folder,
+    )  # fmt: skip
+    assert plan_id("local", "faster") in done.stdout or "# faster" in done.stdout
+    code, *modules = json.loads(done.stderr.splitlines()[-1])
+    assert code == Exit.DONE
+    assert "sqlalchemy.dialects.sqlite" in modules
+    assert {"temporalio", "sqlalchemy.dialects.postgresql", "store.revision"}.isdisjoint(modules)
+
+
+def test_a_temporal_elsewhere_or_with_a_profile_is_asked_by_its_client_alone(tmp_path):
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port = listening.getsockname()[1]
+        named = {"WATCHBILL_HOME": str(tmp_path), "WATCHBILL_TEMPORAL_ADDRESS": f"127.0.0.1:{port}"}
+        # It is bound and nobody listens.
+        with pytest.raises(Unavailable, match=f"Temporal does not answer at 127.0.0.1:{port}; start it"):
+            require_temporal(load(named))
+        require_temporal(load({**named, "TEMPORAL_TLS": "true"}))
+        require_temporal(load({**named, "WATCHBILL_TEMPORAL_ADDRESS": "temporal.invalid:7233"}))
+        listening.listen()
+        require_temporal(load(named))
 
 
 def test_without_temporal_the_store_lists_the_plans_and_that_is_said(watchbill, published_graph):

@@ -17,7 +17,10 @@ import store.migrations
 from domain.identity import digest
 from domain.ledger import DAY_NANO_USD
 from domain.lifecycle import GENESIS, receipt_hash
-from store import database
+from store import (
+    database,
+    indexes,  # noqa: F401 - they are a part of what is compared
+)
 from store.audit import audit
 from store.caps import day_budget
 from store.columns import instant

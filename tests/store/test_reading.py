@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+from domain import document
 from domain.errors import NotFound
+from domain.outline import Outline, read_outline
 from domain.plan import PlanState
 from domain.run import Role, RunState
 from domain.task import Question, QuestionKind, QuestionState, TaskState
+from store import views
 from store.database import Store
 from store.leases import Slot, grant_slot
 from store.plans import list_plans, load_plan, load_revision, plan_of_slug
@@ -20,6 +23,7 @@ from store.receipts import head_of, receipts_of, seq_of_key
 from store.tasks import load_question, load_run, load_task, load_tasks, where_it_stands
 from store.views import plan_view, plans_in_list
 from tests.store.conftest import AT
+from tests.store.crowd import Crowd
 
 
 def test_a_plan_is_read_whole(store: Store, confirmed: Any) -> None:
@@ -32,6 +36,22 @@ def test_a_plan_is_read_whole(store: Store, confirmed: Any) -> None:
     assert (plan.revision, plan.digest) == (1, "d1")
     assert (plan.checks, plan.paths, plan.reviewers) == (("make test",), (), ())
     assert plan.budget_nano_usd is None
+
+
+def test_the_text_of_a_plan_is_read_once_for_its_view(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    crowd = Crowd("read-once", tasks=3, rounds=1).make(store)
+    views._said.cache_clear()
+    read: list[str] = []
+
+    def reading(text: str) -> Outline:
+        read.append(text)
+        return read_outline(text)
+
+    monkeypatch.setattr(document, "read_outline", reading)
+    with store.read() as connection:
+        view = plan_view(connection, crowd.plan)
+    assert view is not None
+    assert (len(view.tasks), view.metering, len(read)) == (3, "metered", 1)
 
 
 def test_a_revision_is_the_text_as_it_was_published(store: Store, confirmed: Any) -> None:

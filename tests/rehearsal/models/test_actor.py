@@ -48,6 +48,13 @@ def test_a_script_is_run_then_a_result_handed_in_then_it_ends() -> None:
     assert (end.calls, end.text) == ((), result["summary"])
 
 
+def test_what_a_cli_adds_to_an_answer_for_its_model_is_not_told_of_the_work() -> None:
+    added = "done\n\n<system-reminder>\n<total_tokens>7 tokens left</total_tokens>\n</system-reminder>"
+    entries = [Said("", {"1": BASH.name}), Result("1", added)]
+    [(_, result)] = called(said(Person(BRIEF), *entries))
+    assert result["summary"] == "The task's script was run. The shell answered: done"
+
+
 def test_without_our_tools_it_runs_the_script_and_ends() -> None:
     assert called(said(Person(BRIEF), tools=(BASH,))) != []
     assert said(Person(BRIEF), *ran(BASH), tools=(BASH,)).calls == ()
