@@ -7,13 +7,14 @@ activity detaches, and the next attempt attaches to what lives. Only the graph's
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
 from temporalio import activity
+from temporalio.service import RPCError
 
 from activities.commissions import Commissions
 from activities.handing import hand_over
@@ -25,6 +26,7 @@ from activities.story import Teller, story_of
 from domain.agents import AGENTS
 from domain.confinement import Confinement
 from domain.errors import NotFound, WatchbillError
+from domain.identity import plan_workflow_id
 from domain.metering import Meter, Metering
 from domain.run import STATE_OF, EndKind, Role, RunEnd, RunFacts, RunState
 from domain.task import TaskFacts
@@ -61,6 +63,7 @@ class Supervision:
     """`home` is this host's folder, `keeper` this worker; `agent_path` the PATH that runs are given.
 
     `commissions` gives agents what they need and takes what they said; `confiner` keeps runs from the rest.
+    `wake` hints to a workflow, by its id, that it should look again.
     """
 
     store: Store
@@ -71,6 +74,7 @@ class Supervision:
     incarnation: int
     commissions: Commissions
     confiner: Confiner
+    wake: Callable[[str], Awaitable[None]]
 
     @activity.defn
     async def supervise(self, run_id: str) -> RunEnd:
@@ -105,7 +109,7 @@ class Supervision:
         """
         clock = asyncio.get_running_loop().time
         renewal = min(5.0, self.keeper.lease.total_seconds() / RENEWALS)
-        pause, take_at = FIRST_LOOK, clock() + EVERY
+        pause, take_at, shown = FIRST_LOOK, clock() + EVERY, False
         beat_at = clock() + SIGN_OF_LIFE
         heed_at, renew_at = (clock() + HEED, clock() + renewal) if kept else (0.0, 0.0)
         while not isinstance(status := folder.status(), Ended):
@@ -126,10 +130,22 @@ class Supervision:
             if now >= take_at:
                 for witness in witnesses:
                     await asyncio.to_thread(witness.take)
+                if not shown:
+                    shown = await self._have_shown(run)
                 # From its end on: a screen that is slow to draw takes no more of the time than its share.
                 take_at = clock() + EVERY
             await asyncio.sleep(pause)
             pause = min(SLOWEST_LOOK, pause * 1.5)
+
+    async def _have_shown(self, run: RunFacts) -> bool:
+        """Have the plan look at a run that lasts: until it ends nothing else would. Whether the hint was given."""
+        try:
+            async with asyncio.timeout(HEED):
+                await self.wake(plan_workflow_id(run.plan_id))
+        except (RPCError, TimeoutError) as error:
+            activity.logger.info("could not wake the plan", extra={"run": run.id, "reason": repr(error)})
+            return False
+        return True
 
     def _unwanted(self, folder: RunFolder, run: RunFacts) -> str:
         """Why a run that has not begun shall not begin any more; empty for one that goes on."""

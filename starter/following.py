@@ -30,7 +30,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class Trouble:
-    """The plan cannot be seen for now; empty when it can be seen again."""
+    """Why the plan cannot be seen for now, or not where it is led; empty when it can be again."""
 
     message: str
 
@@ -55,15 +55,17 @@ async def follow(
     until: Until,
     pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
     retried: Callable[[PlanView], Awaitable[Sequence[Retry]]] = nothing,
+    aside: Callable[[], str] = lambda: "",
 ) -> AsyncIterator[News]:
     """What is new since the receipt `since`, until the plan is over. The first look may raise.
 
-    Later on, a Temporal that is away is waited for. Nothing is told twice: a look that lags behind an
-    earlier one (a workflow's after the store's) has no news; and a step that is tried again is told once,
-    however often it fails in the same way.
+    Later on, a Temporal that is away is waited for. `aside` says of the last look why it was not at the plan's
+    workflow, where that is so: what the store says is told then, and why nothing moves. Nothing is told twice: a
+    look that lags behind an earlier one (a workflow's after the store's) has no news; and a step that is tried
+    again is told once, however often it fails in the same way.
     """
     view: PlanView | None = None
-    cursor, asked, wait, away = since, frozenset[Waiting](), FIRST_PAUSE, False
+    cursor, asked, wait, away = since, frozenset[Waiting](), FIRST_PAUSE, ""
     quiet, known = 0, frozenset[tuple[int, str, str]]()
     while True:
         try:
@@ -73,12 +75,12 @@ async def follow(
                 raise
             if not away:
                 yield Trouble(str(error))
-            away = True
+            away = str(error)
             await pause(LONGEST_PAUSE)
             continue
-        if away:
+        if away and not aside():
             yield Trouble("")
-            away = False
+            away = ""
         news = _since(view, cursor)
         waits = waiting(view)
         for item in (*news, *(each for each in waits if each not in asked)):
@@ -87,6 +89,9 @@ async def follow(
         if view.ended or (until is Until.PERSON and waits):
             yield Over(view)
             return
+        if aside() and not away:
+            away = aside()
+            yield Trouble(away)
         quiet = 0 if news else quiet + 1
         if quiet and quiet % QUIET == 0:
             failing = {(each.task, each.step, each.failure): each for each in await retried(view)}

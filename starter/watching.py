@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from types import FrameType
 
 from domain.view import Happening, PlanView
@@ -63,8 +64,10 @@ def _note_trouble(trouble: str) -> None:
 
 
 async def _over(lookout: Lookout) -> PlanView:
-    async for news in follow(lookout.look, 0, Until.PERSON):
-        if isinstance(news, Over):
+    async for news in follow(lookout.look, 0, Until.PERSON, aside=lambda: lookout.trouble):
+        if isinstance(news, Trouble):
+            tell_person(news)
+        elif isinstance(news, Over):
             return news.view
     raise AssertionError("following a plan ends with its end")
 
@@ -123,7 +126,8 @@ class _CtrlC:
 async def _watch(lookout: Lookout, cursor: Cursor, since: int, until: Until, json: bool) -> Exit:
     """Tell the news of a plan as they come, and keep the cursor. The exit code says how it ended."""
     ctrl_c = _CtrlC()
-    async for news in follow(lookout.look, since, until, retried=lambda view: _retries(lookout, view)):
+    retried = partial(_retries, lookout)
+    async for news in follow(lookout.look, since, until, retried=retried, aside=lambda: lookout.trouble):
         with ctrl_c:
             _tell_machine(news) if json else tell_person(news)
             if isinstance(news, Happening):

@@ -41,6 +41,9 @@ def publish(connection: Connection, order: PublishTo, spec: PlanSpec, incarnatio
         return _revise(connection, order, spec, plan, incarnation)
     if plan is None:
         return _propose(connection, order, spec, None, incarnation)
+    if plan.state is PlanState.ARCHIVED:
+        message = "this plan was archived; to have it done again, give its document another slug"
+        return Reply(Outcome.REFUSED, message, plan.state, plan.id)
     if plan.digest == spec.digest:
         return Reply(
             Outcome.ALREADY,

@@ -86,6 +86,7 @@ def host_worker(ports: Ports, settings: WorkerSettings, threads: ThreadPoolExecu
         ports.incarnation,
         Commissions(ports.store, ports.forge, settings.folder, settings.relay, ports.minter, settings.own_logins),
         Confiner(settings.confine, settings.hidden, settings.readable),
+        Dispatch(ports.client).wake,
     )
     return Worker(
         ports.client,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import update
+from temporalio.service import RPCError, RPCStatusCode
 
 from activities import screens
 from activities.commissions import Commissions
@@ -19,6 +20,7 @@ from activities.supervision import Supervision, workspace_of
 from domain.brief import Artifact
 from domain.confinement import Confine, Confinement
 from domain.errors import NotFound, RateLimited, Unauthorized, WatchbillError
+from domain.identity import plan_workflow_id
 from domain.metering import Metering
 from domain.run import Role, RunFacts, RunState
 from domain.task import TaskFacts
@@ -57,8 +59,18 @@ def commissions(graph: Graph, forge: ScriptedForge, home: Path, signer: Signer) 
 
 
 @pytest.fixture
-def supervision(graph: Graph, home: Path, commissions: Commissions) -> Supervision:
-    return Supervision(graph.store, home, RUNTIMES, KEEPER, DEFAULT_PATH, 1, commissions, Confiner(Confine.OFF))
+def woken() -> list[str]:
+    """The workflows that were hinted to look again."""
+    return []
+
+
+@pytest.fixture
+def supervision(graph: Graph, home: Path, commissions: Commissions, woken: list[str]) -> Supervision:
+    async def wake(workflow: str) -> None:
+        woken.append(workflow)
+
+    confiner = Confiner(Confine.OFF)
+    return Supervision(graph.store, home, RUNTIMES, KEEPER, DEFAULT_PATH, 1, commissions, confiner, wake)
 
 
 @pytest.fixture
@@ -87,6 +99,36 @@ async def appears(path: Path) -> None:
 
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
+
+
+@pytest.mark.parametrize(("script", "hints"), [("sleep 1", 1), ("true", 0)])
+async def test_a_run_that_lasts_has_its_plan_look_once_and_one_that_is_over_soon_costs_it_nothing(
+    graph: Graph,
+    home: Path,
+    supervision: Supervision,
+    woken: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    script: str,
+    hints: int,
+) -> None:
+    monkeypatch.setattr("activities.supervision.EVERY", 0.05 if hints else 60)
+    await graph.call(supervision.supervise, begin(graph, home, script).id)
+    assert woken == [plan_workflow_id(graph.plan)] * hints
+
+
+async def test_a_plan_that_cannot_be_hinted_to_keeps_no_run_from_going_on(
+    graph: Graph, home: Path, supervision: Supervision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+
+    async def away(workflow: str) -> None:
+        tried.append(workflow)
+        raise RPCError("Temporal is away", RPCStatusCode.UNAVAILABLE, b"")
+
+    monkeypatch.setattr("activities.supervision.EVERY", 0.05)
+    end = await graph.call(replace(supervision, wake=away).supervise, begin(graph, home, "sleep 1").id)
+    assert end.state is RunState.FINISHED
+    assert len(tried) > 1
 
 
 async def test_a_script_is_run_in_its_workspace_and_its_end_is_recorded(

@@ -85,6 +85,26 @@ async def test_a_server_that_is_away_is_waited_for_and_both_are_said_once():
     assert [each.seq for each in news if isinstance(each, Happening)] == [1, 2]
 
 
+async def test_a_plan_that_is_seen_in_the_store_alone_is_told_with_the_reason_once():
+    reasons = ["nothing is up"] * 2 + [""] * 4
+    look, pause, _ = looks(at(1), at(2), at(2), at(3, state="completed"))
+
+    async def seen() -> PlanView:
+        aside[:] = [reasons.pop(0)]
+        return await look()
+
+    aside = [""]
+    news = [each async for each in follow(seen, 0, Until.ENDED, pause, aside=lambda: aside[0])]
+    assert [each for each in news if isinstance(each, Trouble)] == [Trouble("nothing is up"), Trouble("")]
+    assert [each.seq for each in news if isinstance(each, Happening)] == [1, 2, 3]
+
+
+async def test_of_a_plan_that_is_over_nothing_is_waited_for_whoever_tells_it():
+    look, pause, _ = looks(at(1, state="completed"))
+    news = [each async for each in follow(look, 0, Until.ENDED, pause, aside=lambda: "nothing is up")]
+    assert [type(each) for each in news] == [Happening, Over]
+
+
 async def test_what_cannot_be_seen_at_the_first_look_is_the_callers_to_tell():
     with pytest.raises(Unavailable):
         await told(Unavailable("no"))

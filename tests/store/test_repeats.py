@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from domain.decision import Decision, DecisionKind, Outcome
+import pytest
+
+from domain.decision import Decision, DecisionKind, Outcome, Reply
 from domain.document import parse
 from domain.heartbeat import HeartbeatPolicy
 from domain.identity import digest, plan_id, task_id
@@ -20,10 +22,10 @@ PLAN = plan_id("ada", "twice")
 TEXT = "---\nslug: twice\nrepository: acme/shop\n---\n## Tasks\n\n- [ ] One\n\n  ```sh\n  true\n  ```\n"
 
 
-def published(store: Store) -> None:
-    order = PublishTo(Publish("ada", TEXT, "acme/shop"), Repository("acme/shop", "main", ""), "main", AT)
+def published(store: Store, text: str = TEXT) -> Reply:
+    order = PublishTo(Publish("ada", text, "acme/shop"), Repository("acme/shop", "main", ""), "main", AT)
     with store.write() as connection:
-        publish(connection, order, parse(TEXT), 1)
+        return publish(connection, order, parse(text), 1)
 
 
 def decided(store: Store, kind: DecisionKind, at: datetime, ordinal: int | None = None) -> Outcome:
@@ -55,3 +57,11 @@ def test_a_decision_that_is_made_again_is_the_one_decision_and_a_second_one_is_n
         Outcome.DONE,
         Outcome.ALREADY,
     ]
+
+
+@pytest.mark.parametrize("text", [TEXT, TEXT.replace("One", "Another")])
+def test_a_plan_that_was_archived_is_not_published_again_and_it_is_said_what_to_do(store: Store, text: str) -> None:
+    published(store)
+    assert decided(store, DecisionKind.ARCHIVE, AT) is Outcome.DONE
+    reply = published(store, text)
+    assert (reply.outcome, "another slug" in reply.message) == (Outcome.REFUSED, True)
