@@ -14,16 +14,15 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from domain.agents import AGENTS
 from domain.errors import IllegalMove
 from domain.lifecycle import Move, canonical
 from domain.review import EVENT_OF, Judgment, Reviewer, ReviewEvent, ReviewFacts, ReviewState, judgment_in, told
-from domain.run import EvidenceKind, Outcome, Role, RunFacts
-from domain.vendors import vendor_of
+from domain.run import EvidenceKind, Outcome, RunFacts
+from store.closing import makers_of
 from store.evidence import MAX_CONTENT, Observation, record
 from store.moves import lock_chain, move
 from store.plain import plain_text
-from store.tables import reviews, runs
+from store.tables import reviews
 from store.words import result_of
 
 _COLUMNS = [reviews.c[name] for name in ReviewFacts.__dataclass_fields__]
@@ -103,7 +102,7 @@ def _move(connection: Connection, ending: Ending, judgment: Judgment | None, voi
         "commit_sha": run.start_sha,
         "reviewer": str(reviewer),
         "vendor": reviewer.vendor,
-        "author_vendors": _authors(connection, run.task_id),
+        "author_vendors": makers_of(connection, run.task_id),
         "summary": judgment.summary if judgment else "",
         "findings": told(judgment) if judgment else "",
         "why": void,
@@ -111,14 +110,6 @@ def _move(connection: Connection, ending: Ending, judgment: Judgment | None, voi
     cause = f"{reviewer} on {run.start_sha[:12]}" + (f": {plain_text(void)[:200]}" if void else "")
     # The event is part of the key: what was refused as an approval is written down as void.
     return Move("review", f"{run.id}-review", event, f"review:{run.id}:{event}", run.plan_id, cause, ending.at, facts)
-
-
-def _authors(connection: Connection, task_id: str) -> list[str]:
-    """The makers of all models that worked on the task so far; of one that nobody can tell, an empty name."""
-    query = select(runs.c.model).where(
-        runs.c.task_id == task_id, runs.c.role == Role.AUTHOR, runs.c.runtime.in_(list(AGENTS))
-    )
-    return sorted({vendor_of(model) for model in connection.scalars(query)})
 
 
 def _facts(row: Row[Any]) -> ReviewFacts:
