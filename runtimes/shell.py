@@ -39,6 +39,9 @@ class Shell:
     def scenes(self, stream: Iterable[Mapping[str, Any]]) -> Sequence[Scene]:
         return ()
 
+    def usage(self, stream: Iterable[Mapping[str, Any]]) -> None:
+        return None
+
     def installed(self, path: str) -> Installed:
         return _with_shell(path)
 
@@ -60,6 +63,9 @@ class Check:
 
     def scenes(self, stream: Iterable[Mapping[str, Any]]) -> Sequence[Scene]:
         return ()
+
+    def usage(self, stream: Iterable[Mapping[str, Any]]) -> None:
+        return None
 
     def installed(self, path: str) -> Installed:
         return _with_shell(path)
