@@ -49,8 +49,12 @@ LIES = (
     "another kind", "a run that failed", "an author's run", "nothing at all",
 )  # fmt: skip
 """What may be wrong with what is said of a check."""
-FLAWS = ("the author's maker", "another model", "an author's run", "another commit", "no end", "no evidence", "lost")
+FLAWS = (
+    "the author's maker", "the author's maker, openly", "another model", "an author's run", "another commit", "no end",
+    "no evidence", "lost",
+)  # fmt: skip
 """What may be wrong with what is said of a review."""
+WRONG = st.sampled_from([("", ""), *((lie, "") for lie in LIES), *(("", flaw) for flaw in FLAWS)])
 SHAS = st.sampled_from(["a" * 40, "b" * 40])
 OTHER = "d" * 40
 VENDORS = st.sampled_from(["openai", "anthropic", ""])
@@ -138,7 +142,7 @@ class AnyMoves(Both, RuleBasedStateMachine):
         """An approval with its run, its end and its evidence; with a flaw one thing of that is not as it has to be."""
         task = self.task(ordinal)
         self.go(self.task_wish(ordinal, TaskEvent.CONFIRM, {}))
-        self.an_author_begins(ordinal, "gpt-5.5" if flaw == "the author's maker" else "claude-sonnet-4-6")
+        self.an_author_begins(ordinal, "gpt-5.5" if flaw.startswith("the author's maker") else "claude-sonnet-4-6")
         role = "author" if flaw == "an author's run" else "reviewer"
         model = "gemini-2.5-pro" if flaw == "another model" else "gpt-5.5"
         run, epoch = self.begin(
@@ -165,7 +169,10 @@ class AnyMoves(Both, RuleBasedStateMachine):
         self.go(self.task_wish(ordinal, TaskEvent.CLEARED, {"proven_sha": sha, "head_sha": sha}))
         self.go(self.task_wish(ordinal, TaskEvent.MERGED, {"proof": proof}))
 
-    @rule(ordinal=ORDINALS, sha=SHAS, lie=st.sampled_from(["", "", *LIES]), flaw=st.sampled_from(["", "", *FLAWS]))
+    @rule(ordinal=ORDINALS, sha=SHAS, wrong=WRONG)
+    def take_a_commit_as_far_as_it_goes(self, ordinal: int, sha: str, wrong: tuple[str, str]) -> None:
+        self.take_a_commit_to_its_merge(ordinal, sha, *wrong)
+
     def take_a_commit_to_its_merge(self, ordinal: int, sha: str, lie: str = "", flaw: str = "") -> None:
         self.go(self.task_wish(ordinal, TaskEvent.CONFIRM, {}))
         self.go(*(self.task_wish(ordinal, event, {}) for event in (TaskEvent.BEGIN, TaskEvent.WORKED)))
@@ -175,6 +182,9 @@ class AnyMoves(Both, RuleBasedStateMachine):
         self.go(self.task_wish(ordinal, TaskEvent.CLEARED, {"head_sha": sha}))
         self.go(self.task_wish(ordinal, TaskEvent.PUBLISHED, {}))
         self.watchbill_merges(ordinal)
+        if lie or flaw:
+            # Whoever says so all the same.
+            self.go(self.task_wish(ordinal, TaskEvent.MERGED, {"proof": "proven"}))
 
     @rule(ordinal=ORDINALS, sha=SHAS)
     def a_person_approves_a_commit(self, ordinal: int, sha: str) -> None:

@@ -32,8 +32,8 @@ def test_rows_are_the_fold_of_receipts_and_both_engines_agree(both_engines: tupl
     run_state_machine_as_test(
         lambda: AnyMoves(*both_engines),
         settings=settings(
-            max_examples=8,
-            stateful_step_count=10,
+            max_examples=15,
+            stateful_step_count=12,
             deadline=None,
             database=None,
             # Explaining would trace every line of every example: ten times as slow.
