@@ -28,7 +28,7 @@ from store.closing import as_borne_out, missing
 from store.moves import move
 from store.projections import projection_of
 from tests.store.both import Both
-from tests.store.holding import MAKERS, WATCHBILL_MERGED, broken
+from tests.store.holding import AGENTS, MAKERS, WATCHBILL_MERGED, broken
 
 ORDINALS = st.integers(1, 2)
 FACTS = st.fixed_dictionaries(
@@ -264,7 +264,7 @@ class AnyMoves(Both, RuleBasedStateMachine):
 
     def makers(self, task: str, flaw: str) -> set[str]:
         """Who made the models that worked on the task; a caller who hides that says another."""
-        ours = (tables.runs.c.task_id == task) & (tables.runs.c.role == "author") & (tables.runs.c.runtime != "shell")
+        ours = (tables.runs.c.task_id == task) & (tables.runs.c.role == "author") & tables.runs.c.runtime.in_(AGENTS)
         with self.stores[0].read() as connection:
             made = {MAKERS.get(model, "") for model in connection.scalars(select(tables.runs.c.model).where(ours))}
         return {"anthropic"} if flaw == "the author's maker" else made

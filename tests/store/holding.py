@@ -19,6 +19,7 @@ from store import tables
 WATCHBILL_MERGED = "Watchbill merged it"
 MAKERS = {"claude-sonnet-4-6": "anthropic", "gpt-5.5": "openai", "gemini-2.5-pro": "google", "mystery-1": ""}
 """Who made the models that are used here, said by hand."""
+AGENTS = ("claude", "codex", "opencode")
 
 _SUBJECTS = {
     "plan": (tables.plans, "id"), "task": (tables.tasks, "plan_id"), "run": (tables.runs, "plan_id"),
@@ -129,9 +130,9 @@ class Story:
             yield f"{name} is no reviewer's of this commit who came to an end"
         maker = MAKERS.get(run.get("model", ""), "")
         authors = {
-            MAKERS[other["model"]]
+            MAKERS.get(other.get("model", ""), "")
             for other in self.things["run"].values()
-            if (other["task_id"], other["role"]) == (facts["task_id"], "author") and other["runtime"] != "shell"
+            if (other["task_id"], other["role"]) == (facts["task_id"], "author") and other["runtime"] in AGENTS
         }
         if not maker or "" in authors or maker in authors:
             yield f"{name} is by {maker or 'nobody'}, and the work by {sorted(authors)}"
