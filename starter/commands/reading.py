@@ -108,9 +108,9 @@ def audit(
 
     Replays every receipt through the lifecycles, checks the chain of hashes, compares with the rows and with
     the content of all evidence, checks the seals, and holds every ceiling of the ledger beside what was taken
-    from it. Names what does not add up, such as a row that was changed by hand; or says that everything agrees. A chain that was rewritten from end to end
-    agrees with itself; it does not agree with the seals that stand in its pull requests, and `--seal`
-    compares with those.
+    from it. Names what does not add up, such as a row that was changed by hand; or says that everything
+    agrees. A chain that was rewritten from end to end agrees with itself; it does not agree with the seals
+    that stand in its pull requests, and `--seal` compares with those.
     """
     from starter import reading
 

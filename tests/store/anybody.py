@@ -114,11 +114,12 @@ class AnyMoves(Both, RuleBasedStateMachine):
             "commit_sha": sha, "command": command, "exit_code": exit_code, "seen_by": "worker-1",
             "kind": EvidenceKind.AGENT_CRASH if lie == "another kind" else EvidenceKind.CHECK,
         }  # fmt: skip
-        said |= {
+        instead: dict[str, dict[str, Any]] = {
             "no run": {"run_id": None}, "another epoch": {"epoch": epoch + 1}, "another commit": {"commit_sha": OTHER},
             "another command": {"command": "make lint"}, "another exit": {"exit_code": 1 - exit_code},
             "nobody saw it": {"seen_by": ""},
-        }.get(lie, {})  # fmt: skip
+        }  # fmt: skip
+        said |= instead.get(lie, {})
         if lie != "nothing at all":
             self.see(f"{command} said {next(_numbers)}", **said)
 

@@ -81,8 +81,8 @@ class Story:
     ) -> Iterator[str]:
         merged = receipt["event"] == "merged"
         shas = {facts.get("proven_sha")} | ({before.get("proven_sha")} if facts.get("proof") == "proven" else set())
-        for sha in shas - {None, ""}:
-            yield from (f"{task} is called proven at {sha[:4]}: {why}" for why in self._lacking(task, str(sha)))
+        for sha in map(str, shas - {None, ""}):
+            yield from (f"{task} is called proven at {sha[:4]}: {why}" for why in self._lacking(task, sha))
         if merged and facts.get("proof") == "proven" and not before.get("proven_sha"):
             yield f"{task} is merged as proven, and was never proven"
         if merged and receipt["cause"].startswith(WATCHBILL_MERGED):
