@@ -31,7 +31,21 @@ from domain.task import TaskFacts
 from domain.view import PlanView
 from signing.keys import Signer
 from signing.seals import Head, seal
-from store import budgets, decisions, dispatch, ledger, moves, notes, publication, receipts, runs, seals, tasks, views
+from store import (
+    budgets,
+    closing,
+    decisions,
+    dispatch,
+    ledger,
+    moves,
+    notes,
+    publication,
+    receipts,
+    runs,
+    seals,
+    tasks,
+    views,
+)
 from store.database import Store
 
 whole = activity.defn(no_thread_cancel_exception=True)
@@ -161,7 +175,8 @@ class Facts:
         """Make a task's moves together, if it still stands where they were judged.
 
         A repeat answers the first receipt; the reply is the state that holds. Judged from facts that
-        have changed since, they are not made, and the caller looks again.
+        have changed since, they are not made, and the caller looks again. What says that a commit is proven, and
+        is not borne out by the evidence, is made without saying so.
         """
         wishes = [sent.arrived() for sent in order.moves]
         task, first = wishes[0].subject, wishes[0]
@@ -170,6 +185,7 @@ class Facts:
             state, seq = tasks.where_it_stands(connection, task)
             if seq != order.seen and not receipts.seq_of_key(connection, first.chain, first.key):
                 return MovesReply(state=state, fresh=False)
+            wishes = [closing.as_borne_out(connection, wish) for wish in wishes]
             moved = moves.move(connection, *wishes, incarnation=self.incarnation)
             after = _facts_of(connection, task) if moved[0].fresh else None
         # Of a group that was refused, the one answer is the refusal; its subject may be another than the first.

@@ -30,6 +30,7 @@ from domain.identity import plan_workflow_id
 from domain.metering import Meter, Metering
 from domain.run import STATE_OF, EndKind, Role, RunEnd, RunFacts, RunState
 from domain.task import TaskFacts
+from domain.told import ToldUsage
 from runtimes.confiner import Confiner
 from runtimes.folder import Absent, Dead, Ended, Live, RunFolder
 from runtimes.port import Job, Runtime
@@ -242,19 +243,32 @@ class Supervision:
             asked,
             verdict.session,
         )
-        return self._record(folder, run, end, camera.last())
+        told = self._runtime(run).usage(folder.stream()) if self._is_unmetered(run) else None
+        return self._record(folder, run, end, camera.last(), told)
+
+    def _is_unmetered(self, run: RunFacts) -> bool:
+        """Whether nobody counted what it used, so that its CLI's own word is the only one."""
+        with self.store.read() as connection:
+            return tasks.load_run(connection, run.id).metering == Metering.UNMETERED
 
     def _had_no_network(self, run: RunFacts) -> bool:
         with self.store.read() as connection:
             return tasks.load_run(connection, run.id).confinement == Confinement.CONFINED
 
-    def _record(self, folder: RunFolder, run: RunFacts, end: RunEnd, screen: str | None = None) -> RunEnd:
+    def _record(
+        self,
+        folder: RunFolder,
+        run: RunFacts,
+        end: RunEnd,
+        screen: str | None = None,
+        told: ToldUsage | None = None,
+    ) -> RunEnd:
         self.commissions.forget(run)
         # First what the supervisor told: there is room for so many, and of the other an agent can write any number.
         story = (*story_of(folder.events(), ours=True), *story_of(folder.uses()))
         now = datetime.now(UTC)
         with self.store.write() as connection:
-            recorded = runs.end(connection, run, end, story, self.keeper.worker, now, self.incarnation)
+            recorded = runs.end(connection, run, end, story, self.keeper.worker, now, self.incarnation, told)
             if screen is not None:
                 put_screen(connection, run.id, screen, now)
             return recorded

@@ -73,7 +73,7 @@ class Box:
     """A checkbox and what became of it. Money is in nano-dollars; `budget` is None where nobody said one.
 
     `checks` are those of the commit that counts, `reviews` those of the commit that the task stands at. What
-    `unmetered_runs` of it cost is in no amount.
+    `unmetered_runs` of it cost is in no amount, and `told` is what their CLIs say of it, a sentence each.
     """
 
     view: TaskView
@@ -87,6 +87,7 @@ class Box:
     checks: tuple[Check, ...] = ()
     reviews: tuple[Review, ...] = ()
     unmetered_runs: int = 0
+    told: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -197,6 +198,8 @@ def _facts(view: PlanView, box: Box) -> Iterator[str]:
     checks = [f"- `{_code(check.command)}` on `{check.commit_sha[:12]}`: {check.result}" for check in box.checks]
     if checks:
         yield "\n" + "\n".join(checks)
+    if box.told:
+        yield "\n" + "\n".join(f"- {_line(each)}" for each in box.told)
     for review in box.reviews:
         yield f"\n- {_review(review)}"
     if task.reason:

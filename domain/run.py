@@ -85,6 +85,8 @@ class EvidenceKind(StrEnum):
     REVIEW = "review"
     AGENT_CRASH = "agent_crash"
     WORKER_CRASH = "worker_crash"
+    USAGE = "usage"
+    """What the CLI of an unmetered run says that it used: its own word, which nobody here can check."""
 
 
 @dataclass(frozen=True)

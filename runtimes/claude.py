@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from domain.run import Outcome
+from domain.told import ToldUsage, usage_in
 from runtimes import agent, logins
 from runtimes.agent import Ending
 from runtimes.files import read_object
@@ -104,6 +105,9 @@ class Claude:
 
     def scenes(self, stream: Iterable[Mapping[str, Any]]) -> Sequence[Scene]:
         return _scenes(stream)
+
+    def usage(self, stream: Iterable[Mapping[str, Any]]) -> ToldUsage | None:
+        return _usage(stream)
 
     def installed(self, path: str) -> Installed:
         return agent.program(self.name, path)
@@ -230,3 +234,21 @@ def _scenes(stream: Iterable[Mapping[str, Any]]) -> Sequence[Scene]:
                     assert isinstance(use, Used)
                     scenes[at] = replace(use, outcome=came, failed=bool(block.get("is_error")))
     return scenes
+
+
+def _usage(stream: Iterable[Mapping[str, Any]]) -> ToldUsage | None:
+    """Its last message tells all that this process used, of whichever session."""
+    found = None
+    for said in stream:
+        if said.get("type") == "result":
+            told = {kind: dig(said, "usage", name) for kind, name in _COUNTS.items()}
+            found = usage_in("claude", told, said.get("total_cost_usd"))
+    return found
+
+
+_COUNTS = {
+    "input": "input_tokens",
+    "cache_read": "cache_read_input_tokens",
+    "cache_write": "cache_creation_input_tokens",
+    "output": "output_tokens",
+}

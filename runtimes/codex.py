@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from domain.run import Outcome
+from domain.told import ToldUsage, usage_in
 from runtimes import agent, logins
 from runtimes.agent import Ending
 from runtimes.files import read_object
@@ -83,6 +84,9 @@ class Codex:
 
     def scenes(self, stream: Iterable[Mapping[str, Any]]) -> Sequence[Scene]:
         return _scenes(stream)
+
+    def usage(self, stream: Iterable[Mapping[str, Any]]) -> ToldUsage | None:
+        return _usage(stream)
 
     def installed(self, path: str) -> Installed:
         return agent.program(self.name, path)
@@ -277,3 +281,21 @@ def _end_in(said: Mapping[str, Any]) -> Scene | None:
         case "error":
             return Noted(words(said.get("message")))
     return None
+
+
+def _usage(stream: Iterable[Mapping[str, Any]]) -> ToldUsage | None:
+    """Each turn that it completed tells its own; a run has one."""
+    found = None
+    for said in stream:
+        if said.get("type") == "turn.completed":
+            found = usage_in("codex", {kind: dig(said, "usage", name) for kind, name in _COUNTS.items()})
+    return found
+
+
+_COUNTS = {
+    "input": "input_tokens",
+    "cache_read": "cached_input_tokens",
+    "cache_write": "cache_write_input_tokens",
+    "output": "output_tokens",
+    "reasoning": "reasoning_output_tokens",
+}

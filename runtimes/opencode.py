@@ -19,6 +19,7 @@ from typing import Any
 
 from domain.errors import WatchbillError
 from domain.run import Outcome
+from domain.told import ToldUsage, usage_in
 from runtimes import agent, logins
 from runtimes.agent import Ending
 from runtimes.files import read_object
@@ -26,6 +27,7 @@ from runtimes.folder import RunFolder
 from runtimes.memory import is_file, is_folder
 from runtimes.port import Door, Installed, Job, Launch, RunResult, Verdict
 from runtimes.scenes import Noted, Said, Scene, Used, dig, what_of, words
+from runtimes.stream import GAP
 
 _PROVIDER = "watchbill"
 _COMPATIBLE = "@ai-sdk/openai-compatible"
@@ -106,6 +108,9 @@ class OpenCode:
 
     def scenes(self, stream: Iterable[Mapping[str, Any]]) -> Sequence[Scene]:
         return _scenes(stream)
+
+    def usage(self, stream: Iterable[Mapping[str, Any]]) -> ToldUsage | None:
+        return _usage(stream)
 
     def installed(self, path: str) -> Installed:
         return agent.program(self.name, path)
@@ -264,3 +269,30 @@ def _scenes(stream: Iterable[Mapping[str, Any]]) -> Sequence[Scene]:
                 told = words(dig(said, "error", "data", "message")) or words(dig(said, "error", "name"))
                 scenes.append(Noted(f"failed: {told}"))
     return scenes
+
+
+def _usage(stream: Iterable[Mapping[str, Any]]) -> ToldUsage | None:
+    """Each step tells its own, so that a part of them would be too little."""
+    steps: list[ToldUsage] = []
+    for said in stream:
+        if said.get("type") == GAP:
+            return None
+        part = said.get("part")
+        counts = {kind: dig(part, "tokens", *names) for kind, names in _COUNTS.items()}
+        if said.get("type") == "step_finish" and (told := usage_in("opencode", counts, dig(part, "cost"))):
+            steps.append(told)
+    if not steps:
+        return None
+    tokens = {kind: sum(step.tokens.get(kind, 0) for step in steps) for kind in _COUNTS}
+    # Without a table of prices, as with a model of ours in its configuration, it reckons nothing for everything.
+    cost = sum(step.nano_usd or 0 for step in steps) or None
+    return ToldUsage("opencode", tokens, cost)
+
+
+_COUNTS = {
+    "input": ("input",),
+    "cache_read": ("cache", "read"),
+    "cache_write": ("cache", "write"),
+    "output": ("output",),
+    "reasoning": ("reasoning",),
+}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from domain.rules import NOTHING_REFUSED, Policy
 from domain.run import EndKind, Outcome, Role
+from domain.told import ToldUsage
 
 if TYPE_CHECKING:
     from runtimes.folder import RunFolder
@@ -221,6 +222,10 @@ class Runtime(Protocol):
 
     def scenes(self, stream: Iterable[Mapping[str, Any]]) -> Sequence[Scene]:
         """What a person would read in a stream of its, or in a piece of one; a runtime without one has none."""
+        ...
+
+    def usage(self, stream: Iterable[Mapping[str, Any]]) -> ToldUsage | None:
+        """What a whole stream of its says that it used: its own word. None where it says nothing, or a part is gone."""
         ...
 
     def installed(self, path: str) -> Installed:

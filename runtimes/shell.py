@@ -9,6 +9,7 @@ from typing import Any
 from domain.errors import WatchbillError
 from domain.run import EndKind, Outcome
 from domain.script import shell_block
+from domain.told import ToldUsage
 from runtimes.folder import RunFolder
 from runtimes.hooks import TOLD
 from runtimes.port import GIVEN, Installed, Job, Launch, RunResult, Verdict
@@ -39,6 +40,9 @@ class Shell:
     def scenes(self, stream: Iterable[Mapping[str, Any]]) -> Sequence[Scene]:
         return ()
 
+    def usage(self, stream: Iterable[Mapping[str, Any]]) -> ToldUsage | None:
+        return None
+
     def installed(self, path: str) -> Installed:
         return _with_shell(path)
 
@@ -60,6 +64,9 @@ class Check:
 
     def scenes(self, stream: Iterable[Mapping[str, Any]]) -> Sequence[Scene]:
         return ()
+
+    def usage(self, stream: Iterable[Mapping[str, Any]]) -> ToldUsage | None:
+        return None
 
     def installed(self, path: str) -> Installed:
         return _with_shell(path)

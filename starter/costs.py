@@ -58,6 +58,8 @@ def in_words(money: Money) -> str:
 def _run_lines(run: RunCosts, task: str) -> Iterator[str]:
     said = "unmetered, and what it cost is not known" if run.money.unmetered_runs else in_words(run.money)
     yield f"     {run.run.removeprefix(f'{task}-')}: {said}"
+    if run.told:
+        yield f"       {run.told.sentence}"
     for model in run.models:
         yield f"       {model.model}: {_calls(model)}"
 

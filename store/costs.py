@@ -12,10 +12,12 @@ from sqlalchemy import Connection, case, func, literal, select
 from domain.ledger import CeilingKind, ReservationState, ceiling_id, day_subject
 from domain.metering import Metering, known
 from domain.spending import Share, Spending, dearest_first, grouped, total
+from domain.told import ToldUsage
 from store.caps import day_budget
 from store.columns import instant
 from store.entries import TOKENS
 from store.tables import ceilings, plans, reservations, runs, tasks, usage
+from store.told import usage_told
 
 
 @dataclass(frozen=True)
@@ -82,13 +84,17 @@ class RoleCosts:
 
 @dataclass(frozen=True)
 class RunCosts:
-    """`metering` is a Metering, empty for a run from before it was told."""
+    """`metering` is a Metering, empty for a run from before it was told.
+
+    `told` is what the CLI of an unmetered run says that it used: unverified, and in no amount.
+    """
 
     run: str
     role: str
     money: Money
     models: tuple[ModelCosts, ...] = ()
     metering: str = ""
+    told: ToldUsage | None = None
 
 
 @dataclass(frozen=True)
@@ -211,7 +217,7 @@ def _begun(connection: Connection, plan_id: str) -> list[_Run]:
 
 def _tasks(connection: Connection, plan_id: str, begun: Iterable[_Run], whose: Iterable[Share]) -> Iterable[TaskCosts]:
     of_tasks, of_runs = (sums_of(connection, kind, [plan_id]) for kind in (CeilingKind.TASK, CeilingKind.RUN))
-    requests = _requests(connection, plan_id)
+    requests, told = _requests(connection, plan_id), usage_told(connection, [plan_id])
     models: dict[str, list[ModelCosts]] = {}
     for share in whose:
         own = tuple(requests.get((share.run, share.model), ()))
@@ -221,7 +227,7 @@ def _tasks(connection: Connection, plan_id: str, begun: Iterable[_Run], whose: I
         unmetered = int(run.unmetered is not None)
         if run.id in of_runs or unmetered:
             money = Money(*of_runs.get(run.id, Sum()), None, unmetered)
-            each = RunCosts(run.id, run.role, money, tuple(models.get(run.id, ())), run.metering)
+            each = RunCosts(run.id, run.role, money, tuple(models.get(run.id, ())), run.metering, told.get(run.id))
             by_task.setdefault(run.task, []).append(each)
     boxes = select(tasks.c.id, tasks.c.ordinal, tasks.c.title, tasks.c.budget_nano_usd)
     for row in connection.execute(boxes.where(tasks.c.plan_id == plan_id).order_by(tasks.c.ordinal)):

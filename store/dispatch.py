@@ -27,6 +27,7 @@ from domain.pull import PullRequest
 from domain.reconcile import Action, Begin, Block, Grant, PlanStatus, Room, TaskStatus, reconcile
 from domain.task import ENDED, QuestionKind, TaskEvent, TaskState
 from store import inbox
+from store.closing import as_borne_out
 from store.database import Store
 from store.leases import SLOT_LEASE, Slot, expire_slots, grant_slot, lock_owner, release_slot, slots_of
 from store.moves import lock_chain, move
@@ -69,7 +70,8 @@ def follow_forge(connection: Connection, task: str, pull: PullRequest, at: datet
         return False
     plan = load_plan(connection, facts.plan_id)
     lives_again = answer.event is TaskEvent.REOPENED
-    moves = (*moves_of(facts, answer, at), *(reopen_plan(plan, answer.cause, at, by=answer.by) if lives_again else ()))
+    made = (as_borne_out(connection, wish) for wish in moves_of(facts, answer, at))
+    moves = (*made, *(reopen_plan(plan, answer.cause, at, by=answer.by) if lives_again else ()))
     return _made(move(connection, *moves, incarnation=incarnation))
 
 

@@ -16,6 +16,7 @@ from store.plans import texts_of
 from store.reports import Work, attempts_of, happened, newest_seals, seen_of, works_of
 from store.reviews import reviews_of
 from store.tables import plans
+from store.told import usage_told
 from store.views import plan_views
 
 
@@ -28,7 +29,13 @@ def projection_of(connection: Connection, plan_id: str) -> Projection | None:
     works = works_of(connection, chosen)
     money = sums_of(connection, CeilingKind.TASK, chosen)
     held, spent = sums_of(connection, CeilingKind.PLAN, chosen).get(plan_id, Sum())
-    unmetered = Counter(each.task_id for each in attempts_of(connection, chosen) if each.unmetered)
+    attempts = attempts_of(connection, chosen)
+    unmetered = Counter(each.task_id for each in attempts if each.unmetered)
+    usage = usage_told(connection, chosen)
+    told: dict[str, list[str]] = {}
+    for run in attempts:
+        if run.id in usage:
+            told.setdefault(run.task_id, []).append(f"{run.role} {run.number} is {usage[run.id].sentence}")
     checks: dict[str, list[Check]] = {}
     for seen in seen_of(connection, chosen):
         work = works.get(seen.task_id)
@@ -47,6 +54,7 @@ def projection_of(connection: Connection, plan_id: str) -> Projection | None:
                 checks=tuple(checks.get(box.id, ())),
                 reviews=tuple(reviews.get(box.id, ())),
                 unmetered_runs=unmetered[box.id],
+                told=tuple(told.get(box.id, ())),
             )
             for box in view.tasks
         ),

@@ -14,17 +14,16 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from domain.agents import AGENTS
 from domain.duties import Actor
 from domain.errors import IllegalMove
 from domain.lifecycle import Move, canonical
 from domain.review import EVENT_OF, Judgment, Reviewer, ReviewEvent, ReviewFacts, ReviewState, judgment_in, told
-from domain.run import EvidenceKind, Outcome, Role, RunFacts
-from domain.vendors import vendor_of
+from domain.run import EvidenceKind, Outcome, RunFacts
+from store.closing import makers_of
 from store.evidence import MAX_CONTENT, Observation, record
 from store.moves import lock_chain, move
 from store.plain import plain_text
-from store.tables import reviews, runs
+from store.tables import reviews
 from store.words import result_of
 
 _COLUMNS = [reviews.c[name] for name in ReviewFacts.__dataclass_fields__]
@@ -104,7 +103,7 @@ def _move(connection: Connection, ending: Ending, judgment: Judgment | None, voi
         "commit_sha": run.start_sha,
         "reviewer": str(reviewer),
         "vendor": reviewer.vendor,
-        "author_vendors": _authors(connection, run.task_id),
+        "author_vendors": makers_of(connection, run.task_id),
         "summary": judgment.summary if judgment else "",
         "findings": told(judgment) if judgment else "",
         "why": void,
@@ -115,14 +114,6 @@ def _move(connection: Connection, ending: Ending, judgment: Judgment | None, voi
     # A judgment is the run's own, whatever that run is; that it counts for nothing is ours to say.
     by = run.role.actor if judgment else Actor.WORKER
     return Move("review", f"{run.id}-review", event, key, run.plan_id, cause, ending.at, facts, by=by)
-
-
-def _authors(connection: Connection, task_id: str) -> list[str]:
-    """The makers of all models that worked on the task so far; of one that nobody can tell, an empty name."""
-    query = select(runs.c.model).where(
-        runs.c.task_id == task_id, runs.c.role == Role.AUTHOR, runs.c.runtime.in_(list(AGENTS))
-    )
-    return sorted({vendor_of(model) for model in connection.scalars(query)})
 
 
 def _facts(row: Row[Any]) -> ReviewFacts:

@@ -20,6 +20,7 @@ from domain.publication import AskAboutHost, BeginRun, HostVerdict
 from domain.review import reviewer_of
 from domain.run import EndKind, EvidenceKind, Outcome, Role, RunEnd, RunEvent, RunFacts, RunState
 from domain.task import TaskFacts, TaskState
+from domain.told import ToldUsage
 from store import events
 from store.columns import instant
 from store.evidence import MAX_CONTENT, Observation, record, text_of
@@ -229,8 +230,12 @@ def end(
     seen_by: str,
     at: datetime,
     incarnation: int,
+    told: ToldUsage | None = None,
 ) -> RunEnd:
-    """Record how a run ended, with the evidence that its end is. The first end that is recorded holds."""
+    """Record how a run ended, with the evidence that its end is. The first end that is recorded holds.
+
+    `told` is what its CLI says that it used, where nobody counts that: it is kept beside, as the word that it is.
+    """
     lock_chain(connection, run.plan_id)
     events.append(connection, run.id, story, events.MOST_EVENTS + events.FOR_ITS_END)
     ending = Move(
@@ -238,7 +243,7 @@ def end(
         {"exit_code": how.exit_code, "reason": how.reason, "outcome": how.outcome, "session": how.session,
          "asked": how.question}, by=Actor.WORKER,
     )  # fmt: skip
-    proof = _proof(connection, run, how, seen_by, at)
+    proof = (*_proof(connection, run, how, seen_by, at), *_word(connection, run, told, seen_by, at))
     if load_run(connection, run.id).live:
         move(connection, ending, *proof, incarnation=incarnation)
     release_lease(connection, run.id)
@@ -338,3 +343,21 @@ def _proof(connection: Connection, run: RunFacts, how: RunEnd, seen_by: str, at:
         seen_by=seen_by,
     )
     return (record(connection, seen, how.reason or how.kind, at),)
+
+
+def _word(
+    connection: Connection, run: RunFacts, told: ToldUsage | None, heard_by: str, at: datetime
+) -> tuple[Move, ...]:
+    if told is None:
+        return ()
+    heard = Observation(
+        plan_id=run.plan_id,
+        task_id=run.task_id,
+        run_id=run.id,
+        epoch=run.epoch,
+        kind=EvidenceKind.USAGE,
+        content=told.content,
+        command=told.by,
+        seen_by=heard_by,
+    )
+    return (record(connection, heard, f"{told.by} says so of itself, unverified", at),)

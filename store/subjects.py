@@ -17,7 +17,7 @@ from domain.review import REVIEW
 from domain.run import EVIDENCE, RUN
 from domain.task import QUESTION, TASK
 from store import tables
-from store.closing import why_unproven
+from store.closing import why_no_approval, why_unproven
 
 _KEPT_BY_MOVES = ("id", "state", "receipt_seq", "receipt_hash")
 
@@ -106,7 +106,7 @@ SUBJECTS: Mapping[str, Subject] = {
         Subject(RUN, tables.runs, tables.runs.c.plan_id),
         Subject(QUESTION, tables.questions, tables.questions.c.plan_id),
         Subject(EVIDENCE, tables.evidence, tables.evidence.c.plan_id),
-        Subject(REVIEW, tables.reviews, tables.reviews.c.plan_id),
+        Subject(REVIEW, tables.reviews, tables.reviews.c.plan_id, guard=why_no_approval),
         Subject(NOTE, tables.notes, tables.notes.c.chain, chain_prefix=None),
         Subject(OWNER, tables.owners, tables.owners.c.id, chain_prefix="owner:"),
     )

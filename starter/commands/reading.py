@@ -67,7 +67,7 @@ def costs(plan: Plan, json: Json = False) -> Exit:
     By role and by model, and by task, run and model: what is spent, what is held, and what is left. Each of
     these adds up to the plan. Held is what calls that are under way may come to. What no relay answers for any
     more, and no usage is known of, counts in full. Of runs that are unmetered nobody knows what they cost; they
-    are told, and in no sum.
+    are told, and in no sum. What their CLIs say of themselves is told as unverified, and is in none either.
     """
     from starter import costs as costs_
 
@@ -107,10 +107,10 @@ def audit(
     """Check the store against its receipts.
 
     Replays every receipt through the tables of lifecycles and duties, checks the chain of hashes, compares with
-    the rows, and holds every ceiling of the ledger beside what was taken from it. Names what does not add up,
-    such as a row that was changed by hand; or says that everything agrees. A chain that was rewritten from end
-    to end agrees with itself; it does not agree with the seals that stand in its pull requests, and `--seal`
-    compares with those.
+    the rows and with the content of all evidence, checks the seals, and holds every ceiling of the ledger beside
+    what was taken from it. Names what does not add up, such as a row that was changed by hand; or says that
+    everything agrees. A chain that was rewritten from end to end agrees with itself; it does not agree with the
+    seals that stand in its pull requests, and `--seal` compares with those.
     """
     from starter import reading
 

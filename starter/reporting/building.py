@@ -14,6 +14,7 @@ from domain.review import ReviewFacts
 from domain.run import LIVE, EvidenceKind, Role
 from domain.spending import Share, Spending, dearest_first, grouped, total
 from domain.task import ENDED, TaskEvent
+from domain.told import ToldUsage
 from domain.view import PlanView, TaskView, counts
 from starter.discreet import reviews_without_secrets
 from starter.hints import Waiting, waiting
@@ -81,6 +82,7 @@ class Known:
 
     `said` is what agents say of their work, by the ids of tasks; `shares` are what their calls came to in the time
     that the report is about, its unmetered runs among them; `seal` is the receipt that was sealed last, and its token.
+    `usage` is what CLIs say that unmetered runs used, by the ids of runs.
     """
 
     view: PlanView
@@ -94,6 +96,7 @@ class Known:
     budget_nano_usd: int | None = None
     seal: tuple[int, str] = (0, "")
     reviews: Sequence[ReviewFacts] = ()
+    usage: Mapping[str, ToldUsage] = field(default_factory=dict)
 
 
 def build(known: Known, at: datetime, since: datetime | None = None) -> Report:
@@ -235,7 +238,7 @@ def _task(
         waits_for=waits.text if waits else "",
         commands=waits.commands if waits else (),
         said=known.said.get(box.id, ""),
-        attempts=tuple(_run(each, told, spent.get(each.id, Spending())) for each in attempts),
+        attempts=tuple(_run(each, known, spent.get(each.id, Spending())) for each in attempts),
         metering=metering.of_runs(each.metering for each in attempts if each.begun_by_an_agent),
     )
 
@@ -247,7 +250,8 @@ def _reviewed(task: TaskReport, given: Sequence[Review], work: Work | None) -> T
     return replace(task, reviews=stand, earlier_reviews=tuple(each for each in given if each.commit_sha != head))
 
 
-def _run(attempt: Attempt, told: Told, spent: Spending) -> RunReport:
+def _run(attempt: Attempt, known: Known, spent: Spending) -> RunReport:
+    told = known.told
     began, ended = told.began.get(attempt.id), told.ended.get(attempt.id)
     return RunReport(
         run=attempt.id,
@@ -262,6 +266,7 @@ def _run(attempt: Attempt, told: Told, spent: Spending) -> RunReport:
         seconds=(ended - began).total_seconds() if began and ended else None,
         spent_nano_usd=metering.known(spent.spent_nano_usd or 0, unmetered=attempt.unmetered),
         metering=attempt.metering,
+        told=known.usage.get(attempt.id),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from domain.projection import Check, Review
 from domain.spending import Spending
+from domain.told import ToldUsage
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class RunReport:
     """One run. `ended_at` and `seconds` are empty and None while it is at work. Money is in nano-dollars.
 
     `metering` is a Metering, empty for what calls no model; what it spent is None where that is not known.
+    `told` is what its CLI says that it used then: unverified, and in no sum.
     """
 
     run: str
@@ -35,6 +37,7 @@ class RunReport:
     seconds: float | None
     spent_nano_usd: int | None = 0
     metering: str = ""
+    told: ToldUsage | None = None
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from store.reports import (
     works_of,
 )
 from store.reviews import reviews_of
+from store.told import usage_told
 from store.views import plan_views, waiting_plans
 
 T = TypeVar("T")
@@ -78,6 +79,7 @@ def _known(connection: Connection, plan_ids: Collection[str], since: datetime | 
     said = _said(last_results(connection, plan_ids))
     reviews = reviews_of(connection, plan_ids=plan_ids)
     seals = newest_seals(connection, plan_ids)
+    usage = usage_told(connection, plan_ids)
     return {
         id: Known(
             view=replace(view, tasks=tuple(map(without_secrets, view.tasks))),
@@ -91,6 +93,7 @@ def _known(connection: Connection, plan_ids: Collection[str], since: datetime | 
             said=said,
             budget_nano_usd=plans[id].budget_nano_usd,
             seal=seals.get(id, (0, "")),
+            usage=usage,
         )
         for id, view in views.items()
     }

@@ -155,6 +155,9 @@ def _task(task: TaskReport) -> Iterator[str]:
         around = f" ({task.metering})" if metering.has_unmetered(task.metering) else ""
         given = f", {counted(task.review_runs, 'review')}" if task.review_runs else ""
         yield f"    - {counted(task.runs, 'run')}{around}, {counted(task.check_runs, 'check')}{given}{crashes}"
+    for run in task.attempts:
+        if run.told:
+            yield f"    - {run.role} {run.number} is {_flat(run.told.sentence)}"
     for check in task.checks:
         yield f"    - `{_flat(check.command)}` on `{check.commit_sha[:12]}`: {check.result}"
     for review in task.reviews:

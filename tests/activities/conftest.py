@@ -18,19 +18,19 @@ from domain.identity import digest, plan_id, task_id
 from domain.lifecycle import Move
 from domain.publication import Beat, BeginRun, Publish, PublishTo
 from domain.pull import Repository
-from domain.run import EvidenceKind, Role, RunFacts
+from domain.run import Role, RunFacts
 from domain.task import TaskFacts
 from signing.keys import Signer, open_or_make
 from store import runs
 from store.database import Store
 from store.decisions import decide
 from store.dispatch import beat
-from store.evidence import Observation, record
 from store.moves import move
 from store.publication import publish
 from store.runs import Keeper
 from store.tasks import load_run, load_task
 from tests.rightful import rightful
+from tests.store.passing import passed
 from tests.workflows.world import Script, ScriptedForge, sha
 
 KEEPER = Keeper("worker-1", "host-a", "boot-1", timedelta(seconds=60))
@@ -77,12 +77,8 @@ class Graph:
     def check(self, commit: str) -> None:
         """Have every check of the plan pass on the commit of this name."""
         for command in self.facts().checks:
-            seen = Observation(
-                plan_id=self.plan, task_id=self.task, kind=EvidenceKind.CHECK, content=b"passed",
-                commit_sha=sha(commit), command=command, exit_code=0,
-            )  # fmt: skip
             with self.store.write() as connection:
-                move(connection, record(connection, seen, "a test", _now()))
+                passed(connection, self.plan, self.task, command, sha(commit), _now())
 
     def move(self, event: str, kind: str = "task", subject: str = "", **facts: Any) -> None:
         key, by = f"{event}:{_now()}", rightful(kind, event)

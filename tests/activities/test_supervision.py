@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import update
@@ -22,9 +23,11 @@ from domain.confinement import Confine, Confinement
 from domain.errors import NotFound, RateLimited, Unauthorized, WatchbillError
 from domain.identity import plan_workflow_id
 from domain.metering import Metering
-from domain.run import Role, RunFacts, RunState
+from domain.run import EvidenceKind, Role, RunFacts, RunState
 from domain.task import TaskFacts
+from domain.told import ToldUsage
 from runtimes import logins
+from runtimes.claude import Claude
 from runtimes.confiner import Confiner
 from runtimes.folder import Live, RunFolder
 from runtimes.hooks import EVENTS_FILE
@@ -44,6 +47,7 @@ from store.events import events_of
 from store.evidence import evidence_of
 from store.receipts import receipts_of
 from store.screens import Seen, seen_of
+from store.told import usage_told
 from store.views import confinement_of, plan_view
 from tests.activities.conftest import KEEPER, Graph
 from tests.runtimes.celled import needs_sandbox
@@ -502,6 +506,7 @@ async def test_how_a_run_was_to_be_confined_holds_when_its_spawn_is_repeated(
 
 
 KEY = "sk-ant-api03-a-key-of-ones-own-0123456789"
+SAYS = """echo '{"type": "result", "total_cost_usd": 0.5, "usage": {"output_tokens": 7}}'"""
 UNMETERED = {"runtime": "claude", "network": "open", "metering": "off"}
 
 
@@ -513,7 +518,10 @@ class OnItsOwn(Shell):
         job.memory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if job.login is not None:
             logins.give(job.memory, {logins.KEY: KEY})
-        return super().launch(job)
+        return replace(super().launch(job), stream=True)
+
+    def usage(self, stream: Iterable[Mapping[str, Any]]) -> ToldUsage | None:
+        return Claude().usage(stream)
 
 
 @pytest.fixture
@@ -525,7 +533,7 @@ def around(supervision: Supervision) -> Supervision:
 async def test_an_unmetered_run_says_so_wherever_it_is_told_of_and_its_login_goes_with_it(
     graph: Graph, home: Path, around: Supervision
 ) -> None:
-    run = begin(graph, home, "true", **UNMETERED)
+    run = begin(graph, home, SAYS, **UNMETERED)
     copy = around.commissions.memory(run, Metering.UNMETERED) / logins.KEY
     await graph.call(around.supervise, run.id)
     told = graph.run(run.id)
@@ -540,15 +548,23 @@ async def test_an_unmetered_run_says_so_wherever_it_is_told_of_and_its_login_goe
     assert (view.metering, view.spent_nano_usd) == ("unmetered", None)
     assert spawn.facts == {"confinement": "unconfined", "metering": "unmetered", "brief": told.brief}
     assert told.brief
+    with graph.store.read() as connection:
+        assert usage_told(connection, [graph.plan]) == {run.id: ToldUsage("claude", {"output": 7}, 500_000_000)}
+        (heard,) = [each for each in evidence_of(connection, task_id=graph.task) if each.kind == EvidenceKind.USAGE]
+        assert (heard.run_id, heard.epoch, heard.command, heard.seen_by) == (run.id, 1, "claude", "worker-1")
     assert spawn.cause == "on host host-a, unconfined, unmetered"
 
 
 async def test_a_metered_agent_and_what_is_no_agent_say_what_they_are(
     graph: Graph, home: Path, around: Supervision
 ) -> None:
-    run = begin(graph, home, "true", runtime="claude")
+    run = begin(graph, home, SAYS, runtime="claude")
     await graph.call(around.supervise, run.id)
     assert (graph.run(run.id).metering, graph.run(run.id).cap_nano_usd) == (Metering.METERED, 0)
+    with graph.store.read() as connection:
+        # The ledger has it.
+        kinds = {each.kind for each in evidence_of(connection, task_id=graph.task)}
+        assert EvidenceKind.USAGE not in kinds
     graph.move("worked", head_sha="1" * 40, host="host-a")
     check = graph.begin(Role.CHECK, 1, "true")
     workspace_of(home, check).mkdir(parents=True)

@@ -73,6 +73,12 @@ def test_an_agent_on_a_key_of_its_own_takes_a_task_to_a_merged_pull_request(rig:
     words = rig.command("costs", slug).out
     assert "author-1: unmetered, and what it cost is not known" in words
     assert "0.00 USD spent" not in words
+    # What the CLI itself says, as no more than that.
+    word = f"unverified: {cli} says of itself that it took "
+    shown = (words, rig.command("show", slug).out, rig.command("report", slug).out)
+    assert [each.count(word) for each in shown] == [1] * 3
+    told = costs["tasks"][0]["runs"][0]["told"]
+    assert (told["standing"], told["by"], told["tokens"]["output"] > 0) == ("unverified", cli, True)
     view = rig.view(slug)
     for workflow in (f"plan-{view.plan_id}", f"task-{view.tasks[0].id}"):
         assert SAID in rig.temporal("workflow", "metadata", "--workflow-id", workflow)

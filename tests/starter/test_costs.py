@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from domain.told import ToldUsage
 from starter.costs import in_words, lines, with_units
 from store.costs import ModelCosts, Money, PlanCosts, Request, RoleCosts, RunCosts, TaskCosts
 
@@ -58,6 +59,7 @@ def test_every_amount_is_told_with_its_unit_and_with_what_is_left_of_it() -> Non
                             }
                         ],
                         "metering": "metered",
+                        "told": None,
                     }
                 ],
             }
@@ -104,3 +106,18 @@ def test_a_run_that_is_unmetered_is_told_as_such_a_one() -> None:
         "2026-03-01 in UTC, over all plans: what 1 unmetered run cost is not known; 0.05 USD of 0.05 USD left",
     ]
     assert with_units(found)["roles"][0]["spent_nano_usd"] is None
+
+
+def test_what_a_cli_says_of_itself_stands_beneath_its_run_as_unverified_and_in_no_amount() -> None:
+    told = ToldUsage("codex", {"input": 3000, "output": 150})
+    run = RunCosts("p-1-author-1", "author", Money(0, 0, None, 1), metering="unmetered", told=told)
+    task = TaskCosts("p-1", 1, "One", Money(0, 0, None, 1), (run,))
+    found = list(lines(PlanCosts("p", Money(0, 0, None, 1), "2026-03-01", "UTC", Money(0, 0, None, 1), (task,))))
+    unknown = "what 1 unmetered run cost is not known"
+    assert found == [
+        f"p: {unknown}",
+        f"  1. One: {unknown}",
+        "     author-1: unmetered, and what it cost is not known",
+        "       unverified: codex says of itself that it took 3000 input, 150 output tokens; in no sum",
+        f"2026-03-01 in UTC, over all plans: {unknown}",
+    ]

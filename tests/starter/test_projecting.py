@@ -12,8 +12,11 @@ import pytest
 from sqlalchemy import delete, update
 
 from domain.document import parse
+from domain.identity import run_id
 from domain.imprint import imprint_of
 from domain.projection import render
+from domain.run import EvidenceKind
+from domain.told import ToldUsage
 from starter.exits import CommandFailed, Exit
 from starter.reporting.giving import load_report
 from starter.reporting.markdown import to_markdown
@@ -21,6 +24,8 @@ from starter.reporting.page import plan_page
 from starter.settings import load
 from starter.showing import Shown, load_shown, write
 from store.database import open_store
+from store.evidence import Observation, record
+from store.moves import move
 from store.projections import projection_of
 from store.receipts import head_of
 from store.tables import ceilings, reservations, runs, usage
@@ -71,6 +76,13 @@ def test_reviews_and_runs_that_are_not_metered_are_told_from_the_graph(sqlite_ur
         connection.execute(delete(usage))
         connection.execute(delete(reservations))
         connection.execute(delete(ceilings))
+    with store.write() as connection:
+        heard = Observation(
+            plan_id=crowd.plan, task_id=crowd.task(2), run_id=run_id(crowd.task(2), "author", 1), epoch=1,
+            kind=EvidenceKind.USAGE, content=ToldUsage("claude", {"output": 7}, 5_000_000).content, command="claude",
+            seen_by="worker-1",
+        )  # fmt: skip
+        move(connection, record(connection, heard, "its word", AT))
     store.close()
     told = shown(sqlite_url, crowd).markdown
     assert told.count("review by `opencode:gemini-2.5-pro` on `") == 3
@@ -85,6 +97,13 @@ def test_reviews_and_runs_that_are_not_metered_are_told_from_the_graph(sqlite_ur
     assert (report.metering, report.spent_nano_usd) == ("partly unmetered", None)
     assert (report.costs.whole.spent_nano_usd, report.costs.whole.unmetered_runs) == (None, 3)
     assert {task.metering for task in report.tasks} == {"partly unmetered"}
+    word = "author 1 is unverified: claude says of itself that it took 7 output tokens; it reckons 0.005 USD; in no sum"
+    assert told.count(word) == 1
+    assert to_markdown(report).count(word) == 1
+    assert plan_page(report, ZoneInfo("UTC")).count(word.removeprefix("author 1 is ")) == 1
+    assert [run.told for task in report.tasks for run in task.attempts if run.told] == [
+        ToldUsage("claude", {"output": 7}, 5_000_000)
+    ]
 
 
 def test_the_same_facts_make_the_same_bytes_in_any_store(sqlite_url: str, postgres_url: str) -> None:

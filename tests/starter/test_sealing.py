@@ -11,15 +11,18 @@ from sqlalchemy import Connection, delete, update
 
 from domain.identity import plan_id
 from domain.lifecycle import GENESIS, receipt_hash
+from domain.run import EvidenceKind
 from signing.keys import Signer, open_or_make
 from signing.seals import Head, seal
 from starter.sealing import audit_seals
 from store.audit import audit
 from store.database import Store, open_store
+from store.evidence import Observation, record
 from store.keys import SEAL, keep_key, retire
+from store.moves import move
 from store.receipts import head_of, receipts_of
 from store.seals import keep_seal
-from store.tables import chains, plans, public_keys, receipts, revisions, seals
+from store.tables import artifacts, chains, plans, public_keys, receipts, revisions, seals
 from tests.store.conftest import AT
 
 PLAN = plan_id("local", "faster")
@@ -88,6 +91,30 @@ def test_the_seal_in_a_pull_request_remains_when_the_kept_ones_are_wiped(
     done = watchbill("audit", "--seal", body, "--json", **settings)
     assert done.returncode == 1
     assert [one["chain"] for one in json.loads(done.stdout)["findings"]] == [PLAN]
+
+
+def test_one_audit_names_damaged_evidence_and_a_seal_whose_signature_does_not_hold(
+    store: Store, sealed: str, published_graph: str, watchbill
+) -> None:
+    seen = Observation(plan_id=PLAN, kind=EvidenceKind.DIFF, content=b"+ one line", seen_by="worker-1")
+    with store.write() as connection:
+        wish = record(connection, seen, "a test", AT)
+        assert not move(connection, wish)[0].refused
+    settings = {"WATCHBILL_STORE_URL": published_graph}
+    assert watchbill("audit", **settings).returncode == 0
+    head, body, signature = sealed.split(".")
+    other = ".".join((head, body, "".join(reversed(signature))))
+    with store.write() as connection:
+        connection.execute(update(artifacts).where(artifacts.c.digest == wish.facts["digest"]).values(content=b"-"))
+        connection.execute(update(seals).values(token=other))
+    done = watchbill("audit", "--json", **settings)
+    assert done.returncode == 1
+    told = json.loads(done.stdout)
+    assert [one["message"].partition(":")[0] for one in told["findings"]] == [
+        f"the content of evidence {wish.subject} does not hold",
+        "a seal does not hold",
+    ]
+    assert told["seals"] == 0
 
 
 def test_without_its_key_a_seal_says_so(store: Store, sealed: str) -> None:

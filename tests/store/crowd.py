@@ -211,7 +211,8 @@ class Crowd:
             "plan_id": self.plan, "task_id": self.task(ordinal), "role": role, "number": number, "model": model,
             "runtime": {"author": "claude", "reviewer": REVIEWER.runtime}.get(role, "shell"),
             "epoch": 2 * self.rounds + 1 if role == "reviewer" else 2 * number - (role == "author"),
-            "start_sha": self.sha(ordinal, self.rounds) if role == "reviewer" else "",
+            "start_sha": {"reviewer": self.sha(ordinal, self.rounds), "check": self.sha(ordinal, number)}.get(role, ""),
+            "command": "make test" if role == "check" else "",
         }  # fmt: skip
         return self._move("run", run_id(self.task(ordinal), role, number), "start", at, facts)
 
@@ -237,8 +238,8 @@ class Crowd:
     def _seen(self, ordinal: int, number: int, code: int) -> Observation:
         return Observation(
             plan_id=self.plan, task_id=self.task(ordinal), run_id=run_id(self.task(ordinal), "check", number),
-            kind=EvidenceKind.CHECK, content=b"ok", commit_sha=self.sha(ordinal, number), command="make test",
-            exit_code=code,
+            epoch=2 * number, kind=EvidenceKind.CHECK, content=b"ok", commit_sha=self.sha(ordinal, number),
+            command="make test", exit_code=code, seen_by="a test",
         )  # fmt: skip
 
     def _move(self, kind: str, subject: str, event: str, at: datetime, facts: Mapping[str, Any] | None = None) -> Move:

@@ -19,14 +19,13 @@ from domain.lifecycle import Move
 from domain.plan import RevisionState
 from domain.publication import Beat, BeginRun, Publish, PublishTo
 from domain.pull import Repository
-from domain.run import EvidenceKind, Role, RunEvent, RunFacts
+from domain.run import Role, RunEvent, RunFacts
 from domain.task import QuestionKind, TaskEvent, TaskFacts, TaskState
 from store import runs, tables, words
 from store.audit import audit
 from store.database import Store
 from store.decisions import decide
 from store.dispatch import beat
-from store.evidence import Observation, record
 from store.moves import move
 from store.plans import load_plan
 from store.publication import publish
@@ -36,6 +35,7 @@ from store.tasks import load_run, load_task
 from store.views import plan_view, plans_in_list
 from store.words import Brief, Speaker, WordKind
 from tests.rightful import rightful
+from tests.store.passing import passed
 
 AT = datetime(2026, 3, 1, 22, 30, tzinfo=UTC)
 LATER = AT + timedelta(minutes=5)
@@ -88,16 +88,6 @@ def go(store: Store, ordinal: int, *events: str, **columns: Any) -> None:
             key, by = f"{event}:{ordinal}:{seq}", rightful("task", event)
             wish = Move("task", task_id(PLAN, ordinal), event, key, PLAN, "a test", AT, said, by=by)
             assert not move(connection, wish)[0].refused
-
-
-def passed(store: Store, ordinal: int, command: str, sha: str) -> None:
-    """A check of the task's plan has passed on this commit."""
-    seen = Observation(
-        plan_id=PLAN, task_id=task_id(PLAN, ordinal), kind=EvidenceKind.CHECK, content=b"passed", commit_sha=sha,
-        command=command, exit_code=0,
-    )  # fmt: skip
-    with store.write() as connection:
-        move(connection, record(connection, seen, "a test", AT))
 
 
 def begin_run(store: Store, ordinal: int, role: Role = Role.AUTHOR, number: int = 0, command: str = "") -> RunFacts:
@@ -517,7 +507,8 @@ def test_a_proof_by_rules_that_the_plan_has_no_more_proves_nothing(store: Store)
     say(store, old)
     confirmed(store, old)
     go(store, 1, TaskEvent.BEGIN, TaskEvent.WORKED, head_sha="c" * 40)
-    passed(store, 1, "make test", "c" * 40)
+    with store.write() as connection:
+        passed(connection, PLAN, task_id(PLAN, 1), "make test", "c" * 40, AT)
     go(store, 1, TaskEvent.CLEARED, proven_sha="c" * 40)
     go(store, 1, TaskEvent.PUBLISHED, TaskEvent.CLOSED)
     before = facts(store, 1)

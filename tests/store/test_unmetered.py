@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import NullPool, create_engine, update
+from sqlalchemy import NullPool, create_engine, select, update
 
 from domain.metering import Metering
+from domain.run import EvidenceKind
+from domain.told import ToldUsage
 from store.audit import audit
 from store.costs import Money, plan_costs
 from store.database import Store
+from store.evidence import Observation, record
 from store.ledger import Void, settle
-from store.tables import runs
+from store.moves import move
+from store.tables import artifacts, ceilings, runs
+from store.told import usage_told
 from store.views import metering_of, plan_view
 from tests.store.spending import AT, CENT, Spender, asked, spent
 
@@ -137,3 +143,54 @@ metering: off
 # Tasks
 - [ ] one
 """
+
+
+def told(store: Store, spender: Spender, ordinal: int, epoch: int = 1) -> str:
+    """What its CLI says that a task's run used, as evidence; the digest of it."""
+    said = ToldUsage("claude", {"input": 3000, "output": 150}, 15_000_000)
+    heard = Observation(
+        plan_id=spender.plan, task_id=spender.task(ordinal), run_id=spender.run(ordinal), epoch=epoch,
+        kind=EvidenceKind.USAGE, content=said.content, command="claude", seen_by="worker-1",
+    )  # fmt: skip
+    with store.write() as connection:
+        wish = record(connection, heard, "claude says so of itself, unverified", AT)
+        assert not move(connection, wish)[0].refused
+    return str(wish.facts["digest"])
+
+
+def test_what_its_cli_says_is_shown_as_that_and_is_in_no_sum(store: Store, ada: Spender) -> None:
+    with store.read() as connection:
+        before = plan_costs(connection, ada.plan, AT)
+        sums = connection.execute(select(ceilings)).all()
+    told(store, ada, 1)
+    with store.read() as connection:
+        after = plan_costs(connection, ada.plan, AT)
+        assert audit(connection) == ()
+        assert connection.execute(select(ceilings)).all() == sums
+    assert before is not None
+    assert after is not None
+    (run,) = after.tasks[0].runs
+    assert run.told == ToldUsage("claude", {"input": 3000, "output": 150}, 15_000_000)
+    assert run.told.standing == "unverified"
+    (without,) = before.tasks[0].runs
+    assert replace(run, told=None) == without
+    assert replace(after, tasks=()) == replace(before, tasks=())
+
+
+def test_what_is_said_of_a_run_that_was_counted_or_of_another_epoch_is_not_shown(store: Store, ada: Spender) -> None:
+    told(store, ada, 2)
+    told(store, ada, 1, epoch=7)
+    with store.read() as connection:
+        assert usage_told(connection, [ada.plan]) == {}
+
+
+@pytest.mark.parametrize("other", [b"[]", b'{"by":"claude","nano_usd":1,"tokens":{"input":1}}'])
+def test_what_is_no_longer_what_was_heard_is_not_shown_and_the_audit_says_so(
+    store: Store, ada: Spender, other: bytes
+) -> None:
+    name = told(store, ada, 1)
+    with store.write() as connection:
+        connection.execute(update(artifacts).where(artifacts.c.digest == name).values(content=other))
+    with store.read() as connection:
+        assert usage_told(connection, [ada.plan]) == {}
+        assert [finding.column for finding in audit(connection)] == ["digest"]
