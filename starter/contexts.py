@@ -56,13 +56,14 @@ def edit(plan: str, repository: str, file: Path | None, *, json: bool) -> Exit:
     plan_id, repository = _named(settings, plan, repository)
     if file is not None:
         return _hand_over(settings, plan_id, repository, _text_in(file), json)
+    editor = _editor(settings)
     with graph.opened(settings) as store, store.read() as connection:
         shown = _HELP + to_markdown(_space(connection, settings, plan_id, repository))
     handle, name = tempfile.mkstemp(prefix="watchbill-context-", suffix=".md")
     draft = Path(name)
     with os.fdopen(handle, "w", encoding="utf-8") as opened:
         opened.write(shown)
-    _let_edit(settings, draft)
+    _let_edit(editor, draft)
     text = draft.read_text(encoding="utf-8", errors="replace")
     try:
         code = _hand_over(settings, plan_id, repository, text, json)
@@ -132,9 +133,16 @@ def _text_in(file: Path) -> str:
         raise NotFound(f"{file} cannot be read: {(error.strerror or str(error)).lower()}") from error
 
 
-def _let_edit(settings: Settings, draft: Path) -> None:
+def _editor(settings: Settings) -> str:
+    """The person's editor. CommandFailed where none is named and there is no terminal for the usual one."""
+    named = settings.environment.get("VISUAL") or settings.environment.get("EDITOR")
+    if not named and not (sys.stdin and sys.stdin.isatty()):
+        raise CommandFailed(Exit.USAGE, "there is no terminal for an editor here; bring the text with --file")
+    return named or "vi"
+
+
+def _let_edit(editor: str, draft: Path) -> None:
     """Wait until the person's editor has ended. CommandFailed where there is none, or it failed."""
-    editor = settings.environment.get("VISUAL") or settings.environment.get("EDITOR") or "vi"
     try:
         done = subprocess.run([*shlex.split(editor), str(draft)], check=False)
     except (OSError, ValueError) as error:

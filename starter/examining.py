@@ -17,6 +17,7 @@ from runtimes.sandbox import Sandbox, find_sandbox
 from starter import graph
 from starter import settings as settings_
 from starter.client import Temporal
+from starter.copies import Copies
 from starter.exits import Exit
 from starter.local import addresses
 from starter.local.temporal import SEARCH_ATTRIBUTES, choose_program
@@ -233,6 +234,8 @@ def forge(settings: Settings) -> list[Finding]:
     found = addresses.read(settings.home)
     if found and found.github:
         return [Finding("forge", Level.OK, f"the stand-in at {found.github}"), *findings]
+    if Copies(settings.home).remembered():
+        return [Finding("forge", Level.OK, "this home's stand-in, once it is up"), *findings]
     if app or told.get("WATCHBILL_GITHUB_TOKEN_FILE"):
         return [Finding("forge", Level.OK, "a GitHub App" if app else "a personal token"), *findings]
     mend = "set WATCHBILL_GITHUB_APP_ID and WATCHBILL_GITHUB_APP_KEY_FILE, or WATCHBILL_GITHUB_TOKEN_FILE"

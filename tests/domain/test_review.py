@@ -88,6 +88,11 @@ def test_a_reviewer_who_could_not_judge_is_refused_with_its_line(front: str, sai
     assert said in message
 
 
+def test_an_author_without_a_model_is_told_that_it_needs_one_and_nothing_else() -> None:
+    [(_, message)] = faults_of(document("reviewers: [codex]", box="- [ ] Do it {runtime=opencode}"))
+    assert message.startswith("model: opencode has none of its own")
+
+
 def test_an_author_whose_maker_nobody_knows_has_no_reviewer() -> None:
     [(line, message)] = faults_of(document("reviewers: [codex]", box="- [ ] Do it {runtime=opencode model=mystery-1}"))
     assert (line, "nobody can tell who made 'mystery-1'" in message) == (4, True)

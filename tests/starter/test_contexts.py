@@ -74,3 +74,9 @@ def test_an_editor_that_is_not_there_or_fails_is_told(reading):
     failed = reading("context", "edit", "faster", EDITOR="false")
     assert (failed.returncode, "ended with 1" in failed.stderr) == (Exit.USAGE, True)
     Path(failed.stderr.split("is kept in ")[1].strip()).unlink()
+
+
+def test_where_there_is_no_terminal_no_editor_is_started_that_nobody_named(reading):
+    done = reading("context", "edit", "faster", EDITOR="", VISUAL="")
+    assert (done.returncode, "no terminal for an editor" in done.stderr) == (Exit.USAGE, True)
+    assert "is kept in" not in done.stderr
