@@ -97,7 +97,7 @@ class Landing:
         """
         task, missing = await asyncio.to_thread(self._to_merge, order)
         if missing:
-            return Merge(MergeKind.BLOCKED, reason=f"it is not proven: {'; '.join(missing)}")
+            return Merge(MergeKind.UNPROVEN, reason=f"it is not proven: {'; '.join(missing)}")
         return await self.forge.merge_pull_request(
             task.repository,
             order.number,

@@ -75,10 +75,10 @@ DUTIES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     Actor.WORKER: {
         "plan": ("complete",),
-        # `merged` is what it merged itself, as the plan or a person allows.
+        # `merged` is what it merged itself, as the plan or a person allows; `blocked` what it has no proof to merge by.
         "task": (
             "worked", "nothing_changed", "checked", "cleared", "checks_failed", "changes_requested", "outdated",
-            "work_lost", "published", "merged", "pause", "fail",
+            "work_lost", "published", "blocked", "merged", "pause", "fail",
         ),
         "question": ("ask", "withdraw"),
         "run": ("start", "spawn", "finish", "crash", "lose", "refuse", "stop", "collect", "worker_crashed"),

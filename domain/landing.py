@@ -115,15 +115,15 @@ def after_merge(task: TaskFacts, pull: PullRequest, merge: Merge) -> Answer:
             return _after_conflict(task, pull)
         case MergeKind.HEAD_MOVED:
             return Wait(1)
-        case MergeKind.BLOCKED if merge.reason == task.reason:
+        case MergeKind.BLOCKED | MergeKind.UNPROVEN if merge.reason == task.reason:
             return Wait(LOOK_WHILE_BLOCKED)
-        case MergeKind.BLOCKED:
+        case MergeKind.BLOCKED | MergeKind.UNPROVEN:
             return Continue(
                 TaskEvent.BLOCKED,
                 f"blocked:{task.seq}",
                 merge.reason or "the repository's rules do not allow the merge yet",
                 {"reason": merge.reason},
-                Actor.FORGE,
+                Actor.FORGE if merge.kind is MergeKind.BLOCKED else Actor.WORKER,
             )
 
 

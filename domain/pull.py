@@ -74,6 +74,8 @@ class MergeKind(StrEnum):
     CONFLICT = "conflict"
     BLOCKED = "blocked"
     """The repository's rules do not let this pull request merge now; `reason` is the forge's word."""
+    UNPROVEN = "unproven"
+    """The forge was not asked, because evidence is missing; `reason` says which."""
 
 
 @dataclass(frozen=True)

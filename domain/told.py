@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -19,6 +18,10 @@ TOKENS = ("input", "cache_read", "cache_write", "output", "reasoning")
 
 _MOST_TOKENS = 1 << 53
 _MOST_USD = 1_000_000
+
+
+_OF_SESSIONS = ("codex",)
+"""CLIs whose numbers are of a session, with all the runs that this one goes on from."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,9 @@ class ToldUsage:
     def sentence(self) -> str:
         """For people, with what it is worth before what it says."""
         counts = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in self.tokens.items() if count)
+        of = " in its session so far" if self.by in _OF_SESSIONS else ""
         cost = "" if self.nano_usd is None else f"; it reckons {format_usd(self.nano_usd)}"
-        return f"{self.standing}: {self.by} says of itself that it took {counts or 'no'} tokens{cost}; in no sum"
+        return f"{self.standing}: {self.by} says of itself that it took {counts or 'no'} tokens{of}{cost}; in no sum"
 
     @property
     def content(self) -> bytes:
@@ -70,5 +74,5 @@ def _count(value: object) -> int | None:
 def _nano_usd(value: object) -> int | None:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
-    possible = math.isfinite(value) and 0 <= value <= _MOST_USD
-    return round(Decimal(repr(value)) * NANO_PER_USD) if possible else None
+    # JSON holds whole numbers of any length, NaN and infinity: none of those is within.
+    return round(Decimal(repr(value)) * NANO_PER_USD) if 0 <= value <= _MOST_USD else None

@@ -26,7 +26,8 @@ class TaskView:
     """One checkbox. `question` and `question_id` are set while it waits for a person's answer.
 
     `state` is `done` for a box that was checked when the plan was published, `removed` for one that was struck out
-    then; `struck` is set for that, and for one that a revision struck out.
+    then; `struck` is set for that, and for one that a revision struck out. `unproven` is set where there is a commit
+    that is neither proven nor approved by a person.
     """
 
     ordinal: int
@@ -44,6 +45,7 @@ class TaskView:
     has_slot: bool = False
     after: tuple[int, ...] = ()
     struck: bool = False
+    unproven: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,11 +147,13 @@ def waits_for(plan: Plan, task: TaskView) -> str:
     """What a person has to do for this task now, in words; empty when nothing."""
     if task.question_id:
         return task.question
-    if task.state == TaskState.IN_REVIEW and plan.merge == MergePolicy.BY_HAND:
+    if task.state != TaskState.IN_REVIEW:
+        return ""
+    if plan.merge == MergePolicy.BY_HAND:
         return "waits to be merged by hand"
-    if task.state == TaskState.IN_REVIEW and task.reason:
-        return f"the forge does not allow the merge yet: {task.reason}"
-    return ""
+    if task.unproven:
+        return "waits to be merged by hand, because it is not proven"
+    return f"it could not be merged yet: {task.reason}" if task.reason else ""
 
 
 def counts(plan: PlanView) -> dict[str, int]:

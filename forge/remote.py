@@ -30,8 +30,8 @@ class Remote:
         wanted = [_spec(base), *(_spec(_if_there(branch)) for branch in branches)]
         try:
             self._bring(wanted, base, *branches)
-        except Unavailable:
-            if self.heads(base)[base] is not None:
+        except Unavailable as error:
+            if "couldn't find remote ref" not in str(error) or self.heads(base)[base] is not None:
                 raise
             return dict.fromkeys((base, *branches))
         known = self._known((base, *branches))

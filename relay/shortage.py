@@ -23,9 +23,9 @@ _OF = {
     CeilingKind.DAY: "today's budget of {ask.owner}",
 }
 _RAISED = {
-    CeilingKind.RUN: "which had what its task had left as it began, or what the plan's `review_budget` gives a review: "
-    "raise the task's with `watchbill approve {ask.task} --budget \"… USD\"`, or the plan's with `watchbill revise`, "
-    "or resume the task where that was done meanwhile",
+    CeilingKind.RUN: "which had what its task had left as it began, or what the plan gives a review: raise the task's "
+    'with `watchbill approve {ask.task} --budget "… USD"`, a review\'s by another `review_budget` and '
+    "`watchbill revise`, or resume the task where that was done meanwhile",
     CeilingKind.TASK: 'raise it with `watchbill approve {ask.task} --budget "… USD"`',
     CeilingKind.PLAN: 'raise it with `watchbill approve {ask.task} --plan-budget "… USD"`',
     CeilingKind.DAY: 'raise it with `watchbill budget --day "… USD"`, or go on tomorrow',

@@ -284,7 +284,7 @@ def _end_in(said: Mapping[str, Any]) -> Scene | None:
 
 
 def _usage(stream: Iterable[Mapping[str, Any]]) -> ToldUsage | None:
-    """Each turn that it completed tells its own; a run has one."""
+    """A turn's end tells of the whole session, with the runs before that it goes on from."""
     found = None
     for said in stream:
         if said.get("type") == "turn.completed":

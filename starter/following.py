@@ -89,7 +89,7 @@ async def follow(
         if view.ended or (until is Until.PERSON and waits):
             yield Over(view)
             return
-        if aside() and not away:
+        if aside() != away:
             away = aside()
             yield Trouble(away)
         quiet = 0 if news else quiet + 1

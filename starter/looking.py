@@ -9,7 +9,7 @@ from domain.errors import NotFound, Unavailable
 from domain.view import PlanView
 from starter import graph
 from starter.nearby import require_temporal
-from starter.settings import Settings
+from starter.settings import Settings, load
 
 if TYPE_CHECKING:
     from starter.client import Temporal
@@ -49,6 +49,9 @@ class Lookout:
 
     async def _at_workflow(self) -> PlanView | None:
         if self._temporal is None:
+            # What was down when we looked first may be up by now, at an address that nobody knew then.
+            if self._settings.down:
+                self._settings = load(self._settings.environment)
             require_temporal(self._settings)
             from starter.client import Temporal
 

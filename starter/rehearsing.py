@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from pathlib import Path
 
@@ -51,6 +52,8 @@ async def _rehearse(
     _require_agents(spec)
     if page is not None and not page.parent.is_dir():
         raise NotFound(f"--html: {page.parent} is no directory; make it first, so that the report is not lost")
+    if page is not None and (page.is_dir() or not os.access(page.parent, os.W_OK)):
+        raise NotFound(f"--html: {page} cannot be written; name a file in a directory of yours")
     say(f"Setting up Temporal, a stand-in GitHub, a worker, the webhooks door and the relay for {spec.slug} …")
     async with stage(owner, spec.repository, source, note) as up:
         _tell_addresses(up)

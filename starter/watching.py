@@ -53,7 +53,8 @@ async def _list(settings: Settings, json: bool) -> Exit:
 async def _status(settings: Settings, plan_id: str, wait: bool, json: bool) -> Exit:
     lookout = Lookout(settings, plan_id)
     view = await _over(lookout) if wait else await lookout.look()
-    _note_trouble(lookout.trouble)
+    if not wait:
+        _note_trouble(lookout.trouble)
     show(view, json, await _retries(lookout, view))
     return exit_of(view) if wait else Exit.DONE
 

@@ -88,8 +88,10 @@ def _why_lost(connection: Connection, name: str) -> str:
     """Why the content of this digest is no more what was seen; empty where it is."""
     try:
         contents.read(connection, name)
-    except (NotFound, Damaged) as error:
-        return str(error)
+    except NotFound:
+        return "what was seen of it is gone"
+    except Damaged:
+        return "what is kept of it is not what was seen"
     return ""
 
 

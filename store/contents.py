@@ -7,6 +7,7 @@ that table on either engine.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from contextlib import suppress
@@ -65,7 +66,7 @@ class Folder:
 
     def keep(self, name: str, content: bytes) -> None:
         file = self._file(name)
-        with suppress(NotFound, Unavailable):
+        with suppress(NotFound, Damaged, Unavailable):
             if self.read(name) == content:
                 return
         # With what leads to it, where that is new: what a receipt names outlives a power cut.
@@ -93,12 +94,18 @@ class Folder:
         except FileNotFoundError as error:
             raise NotFound(f"{self._file(name)} is not there") from error
         except OSError as error:
+            if error.errno in _SOMETHING_ELSE:
+                raise Damaged(f"what lies at {self._file(name)} is no file that was kept") from error
             raise Unavailable(f"evidence cannot be read: {said(error)}") from error
 
     def _file(self, name: str) -> Path:
         if not (len(name) == 64 and set(name) <= set("0123456789abcdef")):
             raise NotFound(f"{name[:80]!r} names no content")
         return self.root / name[:2] / name
+
+
+_SOMETHING_ELSE = (errno.ELOOP, errno.EISDIR, errno.ENOTDIR, errno.ENXIO)
+"""A link, a directory or a socket stands there. Waiting would not make it what was seen."""
 
 
 @dataclass(frozen=True)

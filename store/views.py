@@ -305,5 +305,6 @@ def _confirmed(connection: Connection, plan_ids: Collection[str]) -> dict[str, d
             reason=row.reason,
             has_slot=row.has_slot,
             after=tuple(row.after),
+            unproven=bool(row.head_sha) and row.head_sha not in (row.proven_sha, row.approved_sha),
         )
     return found

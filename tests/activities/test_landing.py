@@ -179,7 +179,7 @@ async def test_a_commit_without_its_evidence_is_not_merged_whatever_the_order_sa
     recording.push(graph.task, "unchecked")
     order = MergeOrder(graph.task, number, sha("unchecked"))
     blocked = await graph.call(landing.merge_pull_request, order)
-    assert blocked.kind is MergeKind.BLOCKED
+    assert blocked.kind is MergeKind.UNPROVEN
     assert blocked.reason == f"it is not proven: `test -e made` has not passed on {sha('unchecked')[:12]}"
     assert not recording.merged[graph.task]
     graph.move("approved", approved_sha=sha("unchecked"))

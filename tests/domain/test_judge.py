@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from domain import judge, landing
+from domain.duties import Actor
 from domain.flow import Continue, Done, Pause, Wait
 from domain.policy import PROVEN, UNPROVEN
 from domain.pull import Merge, MergeKind, Opened, OpenKind, PullRequest, Push, PushKind
@@ -497,11 +498,12 @@ def test_a_merge_that_a_newer_commit_prevented_is_looked_at_again() -> None:
     assert answer.seconds
 
 
-def test_a_merge_that_the_repositorys_rules_block_says_why_and_then_waits() -> None:
-    blocked = Merge(MergeKind.BLOCKED, reason="2 reviews are required")
+@pytest.mark.parametrize(("kind", "by"), [(MergeKind.BLOCKED, Actor.FORGE), (MergeKind.UNPROVEN, Actor.WORKER)])
+def test_a_merge_that_is_not_allowed_says_why_and_by_whom_and_then_waits(kind: MergeKind, by: Actor) -> None:
+    blocked = Merge(kind, reason="2 reviews are required")
     answer = landing.after_merge(a_task(TaskState.IN_REVIEW), a_pull(), blocked)
     assert isinstance(answer, Continue)
-    assert (answer.event, answer.facts["reason"]) == (TaskEvent.BLOCKED, "2 reviews are required")
+    assert (answer.event, answer.facts["reason"], answer.by) == (TaskEvent.BLOCKED, "2 reviews are required", by)
     again = landing.after_merge(a_task(TaskState.IN_REVIEW, **answer.facts), a_pull(), blocked)
     assert isinstance(again, Wait)
     assert again.seconds

@@ -187,3 +187,17 @@ def test_a_revision_that_waits_needs_a_person_and_is_shown_line_by_line() -> Non
 def test_a_box_that_was_struck_out_is_shown_so() -> None:
     shown = to_markdown(a_plan(a_box(state=TaskState.CANCELLED, struck=True)))
     assert "1. ~~Box 1~~ — **cancelled**" in shown
+
+
+@pytest.mark.parametrize(
+    ("merge", "facts", "waits"),
+    [
+        ("when-proven", {}, ""),
+        ("when-proven", {"reason": "2 reviews are required"}, "it could not be merged yet: 2 reviews are required"),
+        ("when-proven", {"unproven": True}, "waits to be merged by hand, because it is not proven"),
+        ("by-hand", {"unproven": True}, "waits to be merged by hand"),
+    ],
+)
+def test_who_a_pull_request_waits_for(merge: str, facts: dict[str, Any], waits: str) -> None:
+    plan = replace(a_plan(), merge=merge)
+    assert waits_for(plan, replace(a_box(state=TaskState.IN_REVIEW), **facts)) == waits

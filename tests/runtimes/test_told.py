@@ -30,6 +30,8 @@ def counts(**told: int) -> dict[str, int]:
         ("claude-success", counts(input=3000, output=150), 15_000_000),
         ("claude-hook-deny-and-mcp", counts(input=6000, output=300), 30_000_000),
         ("codex-success", counts(input=3000, output=150, reasoning=0), None),
+        # One more call, in a session that had one: it tells of both.
+        ("codex-resume", counts(input=2000, output=100, reasoning=0), None),
         ("opencode-success", counts(input=3000, output=150, reasoning=0), None),
         # It tells each step as it ends: those before the one that was refused.
         ("opencode-402", counts(input=1000, output=50, reasoning=0), None),
@@ -63,7 +65,7 @@ def test_what_can_be_no_number_of_tokens_is_left_out(cli: str, value: object) ->
     assert {kind: count for kind, count in told.tokens.items() if count} == {"output": 7}
 
 
-@pytest.mark.parametrize("value", [-1, True, "1", 1e300, 10_000_001, [], float("inf"), float("nan")])
+@pytest.mark.parametrize("value", [-1, True, "1", 1e300, 10_000_001, [], float("inf"), float("nan"), 10**400])
 def test_what_can_be_no_amount_is_left_out(value: object) -> None:
     said = {"type": "result", "usage": {"output_tokens": 7}, "total_cost_usd": value}
     assert RUNTIMES["claude"].usage([said]) == ToldUsage("claude", {"output": 7})

@@ -99,6 +99,26 @@ async def test_a_plan_that_is_seen_in_the_store_alone_is_told_with_the_reason_on
     assert [each.seq for each in news if isinstance(each, Happening)] == [1, 2, 3]
 
 
+async def test_a_trouble_that_becomes_another_is_told_again():
+    neither, aside = "nothing is up, and no store", [""]
+    steps: list[tuple[PlanView | Unavailable, str]] = [
+        (at(1), ""),
+        (Unavailable(neither), ""),
+        (at(1), "nothing is up"),
+        (at(2, state="completed"), ""),
+    ]
+
+    async def look() -> PlanView:
+        found, aside[0] = steps.pop(0)
+        if isinstance(found, Unavailable):
+            raise found
+        return found
+
+    _, pause, _ = looks()
+    news = [each async for each in follow(look, 0, Until.ENDED, pause, aside=lambda: aside[0])]
+    assert [each.message for each in news if isinstance(each, Trouble)] == [neither, "nothing is up", ""]
+
+
 async def test_of_a_plan_that_is_over_nothing_is_waited_for_whoever_tells_it():
     look, pause, _ = looks(at(1, state="completed"))
     news = [each async for each in follow(look, 0, Until.ENDED, pause, aside=lambda: "nothing is up")]
