@@ -173,6 +173,9 @@ def test_what_cannot_be_rehearsed_is_one_sentence_and_starts_nothing(watchbill, 
     done = watchbill("rehearse", path, "--repository", shop, "--html", shop / "nowhere" / "report.html")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (Exit.NOT_FOUND, "", 1)
     assert "nowhere is no directory" in done.stderr
+    done = watchbill("rehearse", path, "--repository", shop, "--html", shop)
+    assert (done.returncode, done.stdout) == (Exit.NOT_FOUND, "")
+    assert "cannot be written; name a file" in done.stderr
     reviewed = write("reviewed.md", plan("reviewed", reviewers="[codex]"))
     done = watchbill("rehearse", reviewed, "--repository", shop, PATH="/usr/bin:/bin")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (Exit.NOT_FOUND, "", 1)
