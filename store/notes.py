@@ -14,7 +14,7 @@ from sqlalchemy import Connection, RowMapping, Select, func, select
 
 from domain.contextspace import Contextspace
 from domain.decision import Outcome, Reply
-from domain.duties import Actor
+from domain.duties import Actor, why_not
 from domain.errors import NotFound, Superseded
 from domain.front_matter import is_repository
 from domain.lifecycle import Move
@@ -110,7 +110,9 @@ def record_decision(connection: Connection, speaker: Speaker, title: str, text: 
     """
     # Before the run's own lock, in the order in which every move takes them.
     lock_chain(connection, speaker.plan)
-    word = say(connection, speaker, WordKind.DECISION, {"title": title, "text": text}, at)
+    by = Role(speaker.role).actor
+    not_its_duty = why_not(by, "note", NoteEvent.WRITE)
+    word = say(connection, speaker, WordKind.DECISION, {"title": title, "text": text}, at, refused=not_its_duty)
     key = f"decision:{speaker.run}:{word.id}"
     if seq_of_key(connection, speaker.plan, key):
         return word
@@ -122,7 +124,7 @@ def record_decision(connection: Connection, speaker: Speaker, title: str, text: 
     change = NoteChange(NoteKind.DECISION, title=tidy_title(title) or "Untitled", text=tidy(text)[:MAX_TEXT].rstrip())
     wish = _writing(speaker.plan, "", _last_number(connection, speaker.plan) + 1, 1, change, "decided by an agent", at)
     facts = {**wish.facts, "run_id": speaker.run, "epoch": speaker.epoch}
-    (moved,) = move(connection, replace(wish, key=key, facts=facts, by=Role(speaker.role).actor))
+    (moved,) = move(connection, replace(wish, key=key, facts=facts, by=by))
     return replace(word, refused=moved.refused)
 
 

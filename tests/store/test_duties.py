@@ -133,6 +133,9 @@ def test_a_run_without_the_duty_to_note_is_refused_and_told_so(store: Store, con
     assert last(store, confirmed.plan).refused == word.refused
     with store.read() as connection:
         assert notes.current(connection, confirmed.plan) == ()
+        kept = connection.scalar(select(tables.words.c.refused).where(tables.words.c.run_id == speaker.run))
+    assert kept
+    assert kept in word.refused
 
 
 def test_a_group_with_one_move_beyond_its_actors_duties_is_not_made(store: Store, confirmed: Wishes) -> None:
