@@ -26,7 +26,7 @@ from tests.end_to_end.plans import REPOSITORY, Box, document
 WATCHBILL = str(Path(sys.executable).with_name("watchbill"))
 OWNER = "local"
 
-PATIENCE = 100.0
+PATIENCE = 200.0
 """Seconds after which a condition that does not come about is a failure; no test waits for them to pass."""
 
 SETTINGS = {
