@@ -66,5 +66,7 @@ def _brief(store: Store, crowd: Crowd) -> float:
     with store.read() as connection:
         task = load_task(connection, crowd.task(1), AT + timedelta(days=1))
         run = load_run(connection, run_id(crowd.task(1), "author", ROUNDS))
-        render(facts_of(connection, run, task, note="", policy=NOTHING_REFUSED))
-    return time.process_time() - began
+        text = render(facts_of(connection, run, task, note="", policy=NOTHING_REFUSED))
+    taken = time.process_time() - began
+    assert task.title in text, "what was measured is no brief of this task"
+    return taken
