@@ -113,11 +113,11 @@ def test_what_a_cli_says_of_itself_stands_beneath_its_run_as_unverified_and_in_n
     run = RunCosts("p-1-author-1", "author", Money(0, 0, None, 1), metering="unmetered", told=told)
     task = TaskCosts("p-1", 1, "One", Money(0, 0, None, 1), (run,))
     found = list(lines(PlanCosts("p", Money(0, 0, None, 1), "2026-03-01", "UTC", Money(0, 0, None, 1), (task,))))
-    unknown = "what 1 unmetered run cost is not known"
+    unknown, taken = "what 1 unmetered run cost is not known", "3000 input, 150 output tokens"
     assert found == [
         f"p: {unknown}",
         f"  1. One: {unknown}",
         "     author-1: unmetered, and what it cost is not known",
-        "       unverified: codex says of itself that it took 3000 input, 150 output tokens; in no sum",
+        f"       unverified: codex says of itself that it took {taken} in its session so far; in no sum",
         f"2026-03-01 in UTC, over all plans: {unknown}",
     ]
