@@ -83,7 +83,8 @@ class Supervision:
 
         A repeat never starts a second process: the run's folder is locked by the supervisor that
         owns it. A crash before the spawn starts it on the next attempt; a crash after it attaches;
-        a supervisor that died with no result has its remains ended, and is recorded as a crash. Before an agent
+        a supervisor that died with no result, or a folder that somebody deleted, has what remains of the run ended,
+        and is recorded as a crash. Before an agent
         is spawned, at each attempt, the forge is asked whether we may work on its repository.
         """
         run, task = await asyncio.to_thread(self._load, run_id)
@@ -93,6 +94,8 @@ class Supervision:
         unwanted = await asyncio.to_thread(self._unwanted, folder, run)
         if unwanted:
             return await asyncio.to_thread(self._record, folder, run, _never_started(run, unwanted))
+        if run.state is RunState.RUNNING and await asyncio.to_thread(folder.lost):
+            await asyncio.to_thread(folder.mourn, run.id)
         if not await asyncio.to_thread(_has_begun, folder):
             await self.commissions.require_welcome(run, task)
         spawned = await asyncio.to_thread(self._spawn, folder, run, task)
@@ -116,6 +119,9 @@ class Supervision:
         while not isinstance(status := folder.status(), Ended):
             if isinstance(status, Dead):
                 await asyncio.to_thread(folder.bury)
+                continue
+            if isinstance(status, Absent):
+                await asyncio.to_thread(folder.mourn, run.id)
                 continue
             now = clock()
             if now >= beat_at:
@@ -181,6 +187,7 @@ class Supervision:
         how = self._confinement(run, job, terms)
         launch = self._runtime(run).launch(self.confiner.job(job, how))
         launch = self.confiner.confine(launch, job, how)
+        folder.make()
         with self.store.write() as connection:
             cap = job.door.cap_nano_usd if job.door and not job.login else None
             runs.spawned(connection, run, self.keeper, how, now, self.incarnation, cap, metering)

@@ -22,13 +22,18 @@ from relay.callers import Caller, require_live
 from relay.graph import Graph
 from relay.results import faults_of, tool_schema
 from store.notes import record_decision
-from store.words import Word, WordKind, brief_of, question_of, say
+from store.words import MAX_ASKED, Word, WordKind, ask, brief_of, question_of, say
 
 MAX_RESULT = 256 * 1024
 """Characters of the largest result, as JSON."""
 
 RECORDED = "recorded; end your turn now; the answer will reach you in this session"
 
+
+ASKED_ENOUGH = (
+    f"not recorded: one run asks a person {MAX_ASKED} characters at the most, and you have asked that; end your turn "
+    "now, and what you asked before will be answered in this session"
+)
 
 ASKED_ALREADY = (
     "you have asked a person something, and this run ends with that; end your turn now, and submit the result in the "
@@ -136,8 +141,9 @@ async def _record_decision(graph: Graph, caller: Caller, arguments: Mapping[str,
 
 
 async def _ask_person(graph: Graph, caller: Caller, arguments: Mapping[str, Any]) -> Answer:
-    await _say(graph, caller, WordKind.QUESTION, dict(arguments))
-    return Answer(RECORDED)
+    at = datetime.now(UTC)
+    kept = await graph.write(lambda connection: ask(connection, caller.speaker, dict(arguments), at))
+    return Answer(RECORDED) if kept else Answer(ASKED_ENOUGH, is_error=True)
 
 
 async def _submit_result(graph: Graph, caller: Caller, arguments: Mapping[str, Any]) -> Answer:
@@ -161,11 +167,6 @@ async def _submit_result(graph: Graph, caller: Caller, arguments: Mapping[str, A
         return Answer(f"accepted for revision {brief.revision} and brief {brief.digest[:12]}; end your turn now")
     mend = "; mend it and submit it again" if word.refused == faults else ""
     return Answer(f"not accepted: {word.refused}{mend}", is_error=True)
-
-
-async def _say(graph: Graph, caller: Caller, kind: WordKind, body: Any) -> Word:
-    at = datetime.now(UTC)
-    return await graph.write(lambda connection: say(connection, caller.speaker, kind, body, at))
 
 
 _Act = Callable[[Graph, Caller, Mapping[str, Any]], Awaitable[Answer]]

@@ -55,14 +55,22 @@ def read_object(path: str) -> dict[str, Any] | None:
 def read_left(path: str, limit: int) -> bytes:
     """The first bytes of a file that an agent may have put there: nothing unless it is a plain file, and no link.
 
-    A link would have us read what is not the agent's, and a named pipe would never let us go.
+    A link would have us read what is not the agent's, and a named pipe would never let us go. Python opens no
+    folder as a file, so what it is asked for is looked at first.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return b""
-    with open(descriptor, "rb") as file:
-        return file.read(limit) if os.fstat(descriptor).st_mode & _KIND == _PLAIN_FILE else b""
+    try:
+        if os.fstat(descriptor).st_mode & _KIND != _PLAIN_FILE:
+            return b""
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(limit)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
 
 
 def append_left(path: str, data: bytes, room: int) -> bool:

@@ -85,6 +85,11 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
 
+    def make(self) -> None:
+        """Make the folder with its lock, before it is written down anywhere that a run begins in it."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self.path / "lock").touch(mode=0o600)
+
     def spawn(self, launch: Launch, until: datetime) -> None:
         """Start the run's supervisor unless this folder has, or had, one with an agent.
 
@@ -92,7 +97,7 @@ class RunFolder:
         run is Live until it has ended or its supervisor is dead. Takes as long as a fork.
         """
         require_linux()
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.make()
         lock = take_lock(self.path / "lock")
         if lock is None:
             return
@@ -144,8 +149,28 @@ class RunFolder:
         """
         with self._in_charge() as in_charge:
             if in_charge and self._result() is None:
-                write_object(self._file("result.json"), self._epitaph(*self._end_bearers()))
+                epitaph = self._epitaph(*self._end_bearers())
+                # Of use to nobody any more, and it may be what has filled the disk that the result is to lie on.
+                shutil.rmtree(self.path / "tmp", ignore_errors=True)
+                write_object(self._file("result.json"), epitaph)
             return self._result()
+
+    def lost(self) -> bool:
+        """Whether a run that was written down to have begun has no folder any more: somebody deleted it."""
+        return not (self.path / "lock").exists()
+
+    def mourn(self, run_id: str) -> None:
+        """End what is left of a run whose folder was deleted, and record that as its end. Blocks like `reap`.
+
+        Its supervisor lives on without a place to write to, and ends with its agent.
+        """
+        self.make()
+        with self._in_charge() as in_charge:
+            if in_charge and self._result() is None:
+                marker = self._marker(run_id)
+                epitaph = self._epitaph(*end_all(lambda: bearers(marker), grace=0))
+                reason = "its folder was deleted while it was under way"
+                write_object(self._file("result.json"), {**epitaph, "kind": EndKind.SUPERVISOR_DIED, "reason": reason})
 
     def tail(self, limit: int = 1 << 16) -> bytes:
         """The last bytes of the output, at most `limit`, as they came."""

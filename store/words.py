@@ -26,6 +26,9 @@ from store.tables import briefs, runs, tasks, words
 MAX_WORDS = 5000
 """How many words are kept of one run. An agent in a loop must not fill the store."""
 
+MAX_ASKED = 16_000
+"""Characters of all that one run asks: a person reads it, and it stands in every history that the task is in."""
+
 
 class WordKind(StrEnum):
     DECISION = "decision"
@@ -212,6 +215,16 @@ def last_result(connection: Connection, task_id: str) -> Result | None:
     finished = (runs.c.task_id == task_id) & (runs.c.role == Role.AUTHOR) & (runs.c.state == RunState.FINISHED)
     run_id = connection.scalar(select(runs.c.id).where(finished).order_by(runs.c.number.desc()).limit(1))
     return None if run_id is None else result_of(connection, run_id)
+
+
+def ask(connection: Connection, speaker: Speaker, body: Any, at: datetime) -> bool:
+    """Keep a question to a person, unless the run asks too much with it; whether it is kept. Raises as `say` does."""
+    _lock(connection, speaker.run)
+    before = [word.body for word in _said(connection, speaker.run, WordKind.QUESTION)]
+    if body not in before and sum(len(each["question"]) for each in [*before, body]) > MAX_ASKED:
+        return False
+    say(connection, speaker, WordKind.QUESTION, body, at)
+    return True
 
 
 def question_of(connection: Connection, run_id: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import socket
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -11,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from sqlalchemy import update
 from temporalio.service import RPCError, RPCStatusCode
@@ -164,6 +166,39 @@ async def test_whatever_an_agent_writes_where_its_hook_does_its_end_is_recorded(
         told = events_of(connection, run.id, limit=2 * MOST_EVENTS)
     assert len(told) == MOST_EVENTS
     assert [event.kind for event in told if event.kind != "many"] == ["n\ufffd?", "started", "ended"]
+
+
+@pytest.mark.parametrize("put", ["mkdir", "mkfifo", "ln -s /etc/passwd", "ln -s /dev/zero"])
+async def test_whatever_an_agent_puts_in_the_place_of_its_hooks_file_its_end_is_recorded(
+    graph: Graph, home: Path, supervision: Supervision, monkeypatch: pytest.MonkeyPatch, put: str
+) -> None:
+    monkeypatch.setattr("activities.supervision.EVERY", 0.05)
+    place = f"{home}/runs/$WATCHBILL_RUN/{EVENTS_FILE}"
+    run = begin(graph, home, f"rm -f {place}; {put} {place}; sleep 0.3")
+    assert (await graph.call(supervision.supervise, run.id)).state is RunState.FINISHED
+    with graph.store.read() as connection:
+        assert [event.kind for event in events_of(connection, run.id)] == ["started", "ended"]
+
+
+@pytest.mark.parametrize("attached", [True, False])
+async def test_a_run_whose_folder_was_deleted_is_a_crash_and_nobody_works_beside_it(
+    graph: Graph, home: Path, supervision: Supervision, attached: bool
+) -> None:
+    deletes = f"rm -rf {home}/runs/$WATCHBILL_RUN; touch {home}/gone; exec sleep 1000"
+    run = begin(graph, home, f"echo $$ > {home}/pid; {UNTIL_TOLD}; {deletes}")
+    watching = asyncio.create_task(graph.call(supervision.supervise, run.id))
+    await appears(workspace_of(home, run) / "started")
+    if not attached:
+        watching.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await watching
+    (workspace_of(home, run) / "go").touch()
+    if not attached:
+        await appears(home / "gone")
+        watching = asyncio.create_task(graph.call(supervision.supervise, run.id))
+    end = await watching
+    assert (end.state, graph.run(run.id).state) == (RunState.CRASHED, RunState.CRASHED)
+    assert not psutil.pid_exists(int((home / "pid").read_text()))
 
 
 async def test_what_the_hook_recorded_is_in_the_store_before_an_agent_can_think_of_erasing_it(
@@ -497,6 +532,7 @@ async def test_how_a_run_was_to_be_confined_holds_when_its_spawn_is_repeated(
     graph: Graph, home: Path, supervision: Supervision
 ) -> None:
     run = begin(graph, home, "true")
+    RunFolder(home / "runs" / run.id).make()
     with graph.store.write() as connection:
         runs.spawned(connection, run, KEEPER, Confinement.CONFINED, datetime.now(UTC), 1)
     with pytest.raises(NotFound, match="has to be confined"):
@@ -587,6 +623,7 @@ async def test_what_was_written_down_of_a_runs_metering_holds_when_its_spawn_is_
     graph: Graph, home: Path, around: Supervision
 ) -> None:
     run = begin(graph, home, "true", **UNMETERED)
+    RunFolder(home / "runs" / run.id).make()
     with graph.store.write() as connection:
         # As a worker did that knew of nothing but metered runs.
         runs.spawned(connection, run, KEEPER, Confinement.UNCONFINED, datetime.now(UTC), 1, 0)

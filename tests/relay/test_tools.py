@@ -16,7 +16,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from relay import topics
-from relay.tools import ASKED_ALREADY, RECORDED
+from relay.tools import ASKED_ALREADY, ASKED_ENOUGH, RECORDED
 from relay.topics import TOPICS
 from store import notes
 from store.audit import audit
@@ -134,6 +134,12 @@ async def test_a_result_that_does_not_fit_is_told_what_is_wrong_and_mended(relay
     assert (result.body, result.revision) == ({"summary": "All done."}, 1)
     assert result.brief[:12] in text
     assert [bool(row.refused) for row in relay.words()] == [True, False]
+
+
+async def test_an_agent_that_asks_without_end_is_told_that_it_has_asked_enough(relay_on_both: Relay) -> None:
+    said = [await call(relay_on_both, "ask_person", {"question": f"{n}" + "\U0001f600" * 7900}) for n in range(4)]
+    assert said == [(RECORDED, False)] * 2 + [(ASKED_ENOUGH, True)] * 2
+    assert len(relay_on_both.words()) == 2
 
 
 async def test_a_result_is_refused_while_the_runs_question_is_open_and_its_agent_is_told_what_to_do(

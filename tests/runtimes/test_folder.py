@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -164,6 +165,33 @@ def test_burying_records_a_dead_run_once(bench):
     assert result.output_bytes == len("some words\n")
     assert run.status() == Ended(result)
     assert run.text() == "some words\n"
+
+
+def test_burying_makes_room_for_what_it_records(bench):
+    run = bench.run("exec sleep 1000")
+    (run.path / "tmp" / "deep").mkdir(parents=True)
+    (run.path / "tmp" / "deep" / "large").write_bytes(b"x" * 4096)
+    bench.kill_supervisor(run)
+    bench.until(lambda: run.bury() is not None)
+    assert not (run.path / "tmp").exists()
+
+
+def test_a_run_whose_folder_was_deleted_is_ended_and_mourned_once(bench, alive):
+    run = bench.run("(trap '' TERM; setsid sleep 1000) & exec sleep 1000")
+    agent = bench.agent(run)
+    supervisor = bench.state(run)["supervisor"][0]
+    assert not run.lost()
+    shutil.rmtree(run.path)
+    assert run.lost()
+    assert run.status() == Absent()
+    run.mourn("plan-0a1b2c3d-1-author-1")
+    assert not alive(agent)
+    status = run.status()
+    assert isinstance(status, Ended)
+    assert status.result.kind in (EndKind.SUPERVISOR_DIED, EndKind.KILLED)
+    bench.until(lambda: not alive(supervisor))
+    run.mourn("plan-0a1b2c3d-1-author-1")
+    assert isinstance(run.status(), Ended)
 
 
 def test_burying_leaves_a_live_run_alone(bench, alive):

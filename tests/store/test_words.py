@@ -97,6 +97,17 @@ def test_what_is_said_under_one_id_first_stays(store: Store, speaker: Speaker) -
     assert say(store, speaker, WordKind.QUESTION, {"question": "b"}, id="x") != first
 
 
+def test_a_run_asks_a_person_so_much_and_no_more(store: Store, speaker: Speaker) -> None:
+    def ask(question: str) -> bool:
+        with store.write() as connection:
+            return words.ask(connection, speaker, {"question": question}, AT)
+
+    half = words.MAX_ASKED // 2
+    assert [ask("a" * half), ask("b" * half), ask("c"), ask("a" * half)] == [True, True, False, True]
+    with store.read() as connection:
+        assert words.question_of(connection, speaker.run) == f"{'a' * half}\n\n{'b' * half}"
+
+
 def test_questions_come_in_their_order_as_one_text(store: Store, speaker: Speaker) -> None:
     for question in ("Which?", "And why?"):
         say(store, speaker, WordKind.QUESTION, {"question": question})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import importlib
+import os
 import pkgutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -65,6 +67,15 @@ ERRORS: list[tuple[WatchbillError, bool, float | None]] = [
     (InvalidPlan((Fault(3, "no repository"), Fault(9, "no boxes"))), False, None),
     (WatchbillError("something else"), False, None),
 ]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE, errno.EROFS, errno.EIO])
+async def test_a_machine_that_has_no_room_is_no_defect_however_long_that_lasts(number: int) -> None:
+    error = OSError(number, os.strerror(number), "/x/lease")
+    raised = await told(error, attempt=10 * PATIENCE_WITH_DEFECTS)
+    assert isinstance(raised, ApplicationError)
+    assert (raised.type, raised.non_retryable) == ("Unavailable", False)
+    assert raised.message.startswith("this machine cannot go on: /x/lease: ")
 
 
 @pytest.mark.parametrize(("error", "again", "after"), ERRORS, ids=lambda value: type(value).__name__)
