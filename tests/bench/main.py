@@ -53,7 +53,7 @@ QUICK = Size(commands=3, singles=3, crowds=1, many=5, few=3, most=9, ledgers=1, 
 
 BOXES = 3
 SECONDS = 3.0
-AGENT_ROUNDS = 3
+AGENT_ROUNDS = 5
 ROOT = Path(__file__).parents[2]
 CORES = os.cpu_count() or 1
 
