@@ -23,7 +23,8 @@ _SHORT = 400
 
 @dataclass(frozen=True)
 class TaskView:
-    """One checkbox. `question` and `question_id` are set while it waits for a person's answer.
+    """One checkbox. `question` and `question_id` are set while it waits for a person's answer, which resumes it at the
+    state `question_at`.
 
     `state` is `done` for a box that was checked when the plan was published, `removed` for one that was struck out
     then; `struck` is set for that, and for one that a revision struck out. `unproven` is set where there is a commit
@@ -37,6 +38,7 @@ class TaskView:
     question_id: str = ""
     question: str = ""
     question_kind: str = ""
+    question_at: str = ""
     runs: int = 0
     pull_url: str = ""
     head_sha: str = ""

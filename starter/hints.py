@@ -56,6 +56,9 @@ def _choices(view: PlanView, task: TaskView) -> tuple[str, ...]:
     # Who is unmetered has no budget that could be raised: what is spent is its provider's.
     if task.question_kind == QuestionKind.OUT_OF_BUDGET and view.metering != Metering.UNMETERED:
         approve = (f'watchbill approve {name} --budget "what it may cost in USD"', f"watchbill costs {view.slug}")
+        if task.question_at == TaskState.REVIEWING:
+            # A review may have a budget of its own, which is the plan's word alone.
+            approve += ('watchbill revise "the plan with another review_budget"',)
     return (
         *approve,
         f"watchbill resume {name}",

@@ -49,6 +49,7 @@ _BOXES = (
         _AUTHORS.c.count.label("runs"),
         questions.c.text.label("question"),
         questions.c.kind.label("question_kind"),
+        questions.c.resume_at.label("question_at"),
         slots.c.task_id.is_not(None).label("has_slot"),
     )
     .select_from(
@@ -298,6 +299,7 @@ def _confirmed(connection: Connection, plan_ids: Collection[str]) -> dict[str, d
             question_id=row.question_id if row.question else "",
             question=row.question or "",
             question_kind=row.question_kind or "",
+            question_at=row.question_at or "",
             runs=row.runs or 0,
             pull_url=row.pull_url,
             head_sha=row.head_sha,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from domain.errors import NotFound, Unavailable
 from starter import graph
 from starter import settings as settings_
 from starter.exits import CommandFailed, Exit
@@ -105,4 +106,10 @@ def _begin(since: str, at: datetime, zone: ZoneInfo) -> datetime | None:
 def _write(path: Path, found: Report | MorningReport, zone: ZoneInfo) -> None:
     from starter.reporting.page import morning_page, plan_page
 
-    write_whole(path, plan_page(found, zone) if isinstance(found, Report) else morning_page(found, zone))
+    text = plan_page(found, zone) if isinstance(found, Report) else morning_page(found, zone)
+    try:
+        write_whole(path, text)
+    except OSError as error:
+        # It speaks of the draft beside the page, which nobody has named.
+        why = f"--html: {path} cannot be written: {(error.strerror or str(error)).lower()}"
+        raise (NotFound if isinstance(error, FileNotFoundError) else Unavailable)(why) from error

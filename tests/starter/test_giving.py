@@ -61,7 +61,9 @@ def test_a_page_is_written_whole_and_beside_json(given, tmp_path: Path) -> None:
     assert page.count("<svg") >= 2
     told = json.loads(given("report", "tonight", "--html", "plan.html", "--json").stdout)
     assert told["title"] in (tmp_path / "plan.html").read_text()
-    assert given("report", "--html", "nowhere/morning.html").returncode == Exit.UNREACHABLE
+    nowhere = given("report", "--html", "nowhere/morning.html")
+    assert nowhere.returncode == Exit.NOT_FOUND
+    assert "--html: nowhere/morning.html cannot be written: no such file or directory" in nowhere.stderr
     assert not [each for each in tmp_path.iterdir() if each.name.startswith(".morning")]
 
 

@@ -140,3 +140,13 @@ def test_a_box_that_was_struck_out_counts_as_done(capsys):
     assert not all_merged(replace(VIEW, tasks=(replace(gone, struck=False),)))
     show_plan(replace(VIEW, tasks=(gone,)))
     assert "~~One~~" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("at", "revises"), [("working", False), ("reviewing", True)])
+def test_a_question_of_money_says_what_to_type_wherever_it_was_asked(at: str, revises: bool):
+    asks = TaskView(
+        1, "One", "paused", question_id="q1", question="No money.", question_kind="out_of_budget", question_at=at
+    )
+    (found,) = waiting(replace(VIEW, tasks=(asks,)))
+    assert any("--budget" in each for each in found.commands)
+    assert any("review_budget" in each for each in found.commands) is revises
