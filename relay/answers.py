@@ -20,10 +20,13 @@ _TYPES = {
 
 
 class Refused(Exception):
-    """The request is answered with this status and sentence, and with nothing else."""
+    """The request is answered with this status and sentence, and with nothing else.
+
+    A sentence may name what the caller sent, so it is made one line of what can be shown.
+    """
 
     def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
+        super().__init__("".join(each if each.isprintable() else "\ufffd" for each in message))
         self.status = status
 
 

@@ -24,16 +24,21 @@ class Room:
     @asynccontextmanager
     async def taken(self, size: int) -> AsyncIterator[None]:
         """Raises Refused with 503 when there is none in time. `size` is no more than all there is."""
-        try:
-            async with asyncio.timeout(ROOM_SECONDS), self._turn:
-                while self._free < size:
-                    self._freed.clear()
-                    await self._freed.wait()
-                self._free -= size
-        except TimeoutError as error:
-            raise Refused(503, "too much is being asked at once; try again") from error
+        if self._turn.locked() or self._free < size:
+            await self._wait_for(size)
+        self._free -= size
         try:
             yield
         finally:
             self._free += size
             self._freed.set()
+
+    async def _wait_for(self, size: int) -> None:
+        """Wait for room, which is to be taken at once: nothing else may run in between."""
+        try:
+            async with asyncio.timeout(ROOM_SECONDS), self._turn:
+                while self._free < size:
+                    self._freed.clear()
+                    await self._freed.wait()
+        except TimeoutError as error:
+            raise Refused(503, "too much is being asked at once; try again") from error

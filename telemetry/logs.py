@@ -25,7 +25,7 @@ def configure(*wanted: Callable[[logging.LogRecord], bool]) -> None:
     ]
     structlog.configure(
         processors=[*shared, structlog.processors.JSONRenderer(default=str), redact],
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stderr)

@@ -209,6 +209,13 @@ def test_what_is_of_another_form_is_refused_and_never_taken_for_nothing(endpoint
 
 
 @pytest.mark.parametrize("endpoint", LEAST)
+def test_what_a_caller_named_is_told_back_in_one_line_that_can_be_shown(endpoint: str) -> None:
+    with pytest.raises(Refused) as refused:
+        judged(SHAPE[endpoint], {**LEAST[endpoint], "a\nfield\x1b[2J\u2028": {}}, "m", 4096)
+    assert str(refused.value).startswith("a\ufffdfield\ufffd[2J\ufffd is not let through")
+
+
+@pytest.mark.parametrize("endpoint", LEAST)
 def test_null_asks_for_nothing(endpoint: str) -> None:
     wish = read(endpoint, more(endpoint, previous_response_id=None, n=None, tools=None, anything_new=None))
     assert wish.output == (9 if endpoint == "anthropic.messages" else 16_384)
