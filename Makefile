@@ -1,8 +1,8 @@
 # Needs Python 3.11 or newer, git and make; everything else is put into .venv.
 
 BIN := .venv/bin
-# Test files side by side. Two on two cores halve the time; tests wait a good deal.
-JOBS ?= 2
+# Test files side by side. Three on two cores: tests wait a good deal.
+JOBS ?= 3
 SOURCES := pyproject.toml constraints.txt
 # What .venv was made from. Compared by content: a checkout that only touches times installs nothing.
 STAMP := .venv/made-from
