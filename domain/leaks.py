@@ -8,14 +8,20 @@ from dataclasses import dataclass
 
 from domain.tokens import TOKENS, WHOLE_TOKEN
 
+# What may stand between two lines of a key, in a file or in the strings of a program.
+_BREAK = r"[\s\\nr\"',+]{1,40}"
+# Lines such as `DEK-Info: …` of an encrypted key, or `Version: …` and `Comment: …` of one of PGP.
+_HEADER = _BREAK + r"[A-Z][A-Za-z-]{2,24}: [^\n\r\\]{0,200}"
 # With the beginning of the key: a program may well speak of the line above it.
 _PRIVATE_KEY = (
     r"-----BEGIN (?:[A-Z]+ ){0,2}PRIVATE KEY(?: BLOCK)?-----"
-    r"[\s\\nr\"',+]{1,16}[A-Za-z0-9+/:=, -]{24}"
+    rf"(?:{_HEADER}){{0,8}}"
+    rf"{_BREAK}[A-Za-z0-9+/:=, -]{{24}}"
 )
 _NAMES = ("a private key", *(form.kind for form in TOKENS))
 _ANY = re.compile("|".join(f"({form})" for form in (_PRIVATE_KEY, *(form.certain for form in TOKENS))).encode())
 _MADE_UP = re.compile(rb"example", re.IGNORECASE)
+_HEADERS = re.compile(_HEADER.encode())
 
 # A key whole, or as far as it is there; then the other forms, a signed token such as a run's capability, and the
 # credentials in an address. The head of a signed token is bounded, since another may seem to begin at each `-eyJ` in
@@ -39,13 +45,20 @@ class Leak:
 def leaks(content: bytes, before: bytes = b"") -> Iterator[Leak]:
     """What looks like a secret in a file's content and was not in it before.
 
-    What has "example" in it is none: that is how providers mark those in their manuals.
+    What has "example" in it is none: that is how providers mark those in their manuals. A key's headers, in which
+    anything may stand, do not count for that. Text in UTF-16 or UTF-32 is read without its NULs.
     """
-    known = {found[0] for found in _ANY.finditer(before)}
-    for found in _ANY.finditer(content):
-        if found[0] not in known and not _MADE_UP.search(found[0]):
+    known = {found[0] for found in _found(before)}
+    for found in _found(content):
+        if found[0] not in known and not _MADE_UP.search(_HEADERS.sub(b"", found[0])):
             known.add(found[0])
-            yield Leak(_NAMES[(found.lastindex or 1) - 1], content.count(b"\n", 0, found.start()) + 1)
+            yield Leak(_NAMES[(found.lastindex or 1) - 1], found.string.count(b"\n", 0, found.start()) + 1)
+
+
+def _found(content: bytes) -> Iterator[re.Match[bytes]]:
+    yield from _ANY.finditer(content)
+    if b"\0" in content:
+        yield from _ANY.finditer(content.replace(b"\0", b""))
 
 
 def struck(text: str) -> str:

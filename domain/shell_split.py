@@ -1,87 +1,117 @@
 """How a shell splits a line: into simple commands, those in substitutions and subshells too.
 
-Like domain.globs, this is read by a program that starts for every tool use, so it imports nothing.
+Like domain.globs, this is read by a program that starts for every tool use, so it imports nothing but how
+the parts of a word are read.
 """
 
 from __future__ import annotations
 
-MAX_DEPTH = 8
-"""How deep commands may stand within commands."""
+from domain.shell_words import Budget, TooMuch, Unsplittable, Words
 
+MAX_GROUPS = 64
+"""How many subshells, lists and compound commands may be open at once."""
+
+_SEPARATORS = ("&&", "||", ";;&", ";;", ";&", "|&", ";", "&", "|")
+_GOES_ON = ("&&", "||", "|", "|&")
+"""Behind these a line may be broken."""
+
+_REDIRECTIONS = ("&>>", "<<<", "<<-", "&>", "<<", ">>", ">|", ">&", "<&", "<>", "<", ">")
 _RESERVED = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!", "{", "}", "fi", "done", "esac"})
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
-_NUMBERED = {"x": (16, 2), "u": (16, 4), "U": (16, 8)}
-"""Letters behind a backslash in `$'…'` that begin a number: its base, and how many digits it has at most."""
-
-_DIGITS, _OCTAL = "0123456789abcdef", "01234567"
-
-
-class Unsplittable(ValueError):
-    """The text is no line that a shell would take, or too much to be looked through."""
+_OPENING = frozenset({"{", "if", "while", "until", "for", "select", "case"})
+_CLOSING = {"}": ("{",), "fi": ("if",), "done": ("while", "until", "for", "select"), "esac": ("body", "pattern")}
+_CONDITIONAL = frozenset({"if", "while", "until", "for", "select", "body"})
+_SUBSHELLS = ("(", "$(", "array")
+_PATTERNS = ("pattern", "(pattern")
+_DECLARING = frozenset({"declare", "typeset", "local", "export", "readonly"})
 
 
-class TooMuch(Unsplittable):
-    """Whatever it is, it is too deep, too long or too manifold to be looked through."""
+class Scope:
+    """A shell or a subshell: what one does to its folder is not seen by those that it was started by."""
+
+    __slots__ = ("parent",)
+
+    def __init__(self, parent: Scope | None = None) -> None:
+        self.parent = parent
+
+
+class Unit:
+    """The commands that share what is fed or piped to one of them: a pipeline with all that stands within it.
+
+    Its last command is the splitter's to say. What these commands have to say to each other is for whoever knows
+    programs: whether one of them `reads` lines to run, the here-documents and words that it may be, and whether
+    `exec` hands these to all commands that follow.
+    """
+
+    __slots__ = ("executes", "last", "reads", "speakers", "texts")
+
+    def __init__(self) -> None:
+        self.last: Command | None = None
+        self.reads = self.executes = False
+        self.texts: list[str] = []
+        self.speakers: list[list[str]] = []
 
 
 class Command:
     """A simple command: its words, without assignments and redirections.
 
     `fed` is the text of its here-documents and here-strings, `writes` the files that it is redirected
-    to, as they stand in the line.
+    to, as they stand in the line. `before` and `after` are the separators around it, and `conditional` says
+    that it stands within an `if`, a loop or a `case`.
     """
 
-    __slots__ = ("fed", "words", "writes")
+    __slots__ = ("after", "before", "conditional", "fed", "scope", "unit", "words", "writes")
 
-    def __init__(self) -> None:
+    def __init__(self, scope: Scope, unit: Unit, before: str = "") -> None:
         self.words: list[str] = []
         self.writes: list[str] = []
         self.fed = ""
+        self.scope, self.unit = scope, unit
+        self.before, self.after = before, ""
+        self.conditional = False
+
+    def like(self, words: list[str]) -> Command:
+        """A command that this one may run, in its place and with nothing of its own."""
+        other = Command(self.scope, self.unit)
+        other.words, other.conditional, other.after = words, True, self.after
+        return other
 
 
-class Splitter:
-    """One pass over a line, with the command and the word that are being read."""
+class Splitter(Words):
+    """One pass over a line, with the command and the word that are being read.
 
-    def __init__(self, line: str, depth: int) -> None:
-        self.line, self.at = line, 0
-        self.depth = depth
-        self.go_deeper(0)
+    `groups` are what is open around it: subshells, substitutions, lists in braces, and compound commands. A
+    `case` goes through the stages `case`, `in`, `pattern` (`(pattern` with a parenthesis) and `body`.
+    """
+
+    def __init__(self, line: str, depth: int, budget: Budget, scope: Scope, unit: Unit | None = None) -> None:
+        super().__init__(line, depth, budget)
+        self.scope = scope
+        # What is read for somebody else belongs to his unit from its beginning to its end.
+        self.groups: list[str] = [] if unit is None else ["inner"]
+        self.unit = Unit() if unit is None else unit
         self.found: list[Command] = []
-        self.command = Command()
-        self.word: list[str] | None = None
+        self.command = Command(self.scope, self.unit)
         self.redirection = ""
         self.quoted = False
         self.documents: list[tuple[Command, str, bool, bool]] = []
 
+    def inner(self, text: str) -> Splitter:
+        reader = Splitter(text, self.depth + 1, self.budget, Scope(self.scope), self.unit)
+        reader.found = self.found
+        return reader
+
     def split(self) -> list[Command]:
-        self.read("")
+        while self.at < len(self.line):
+            self.step(self.line[self.at])
+        self.end_command("")
         return self.found
 
-    def go_deeper(self, levels: int) -> None:
-        self.depth += levels
-        if self.depth > MAX_DEPTH:
-            raise TooMuch("commands stand too deep within each other")
-
-    def read(self, closing: str) -> None:
-        """Read on to the character that closes what was opened, or to the end of the line."""
-        while self.at < len(self.line):
-            character = self.line[self.at]
-            if character == closing:
-                self.at += 1
-                self.end_command()
-                return
-            self.step(character)
-        if closing:
-            raise Unsplittable(f"a {closing} is missing")
-        self.end_command()
-
     def step(self, character: str) -> None:
-        ahead = self.line[self.at + 1 : self.at + 2]
         if character == "\n":
             self.at += 1
-            self.end_command()
+            self.end_command("\n")
             self.read_documents()
-        elif character == "\\" and ahead == "\n":
+        elif character == "\\" and self.ahead() == "\n":
             self.at += 2
         elif character in " \t\r":
             self.at += 1
@@ -89,183 +119,118 @@ class Splitter:
         elif character == "#" and self.word is None:
             end = self.line.find("\n", self.at)
             self.at = len(self.line) if end < 0 else end
-        elif character in "<>" and ahead == "(":
+        elif character in "<>" and self.ahead() == "(":
             self.at += 2
-            self.nested(")")
-        elif character in "<>" or (character == "&" and ahead == ">"):
-            self.redirect(character)
-        elif character in ";&|()":
+            self.nested()
+        elif character in "<>" or (character == "&" and self.ahead() == ">"):
+            self.redirect()
+        elif character in ";&|":
+            self.separate()
+        elif character == "(":
+            self.open()
+        elif character == ")":
             self.at += 1
-            self.end_command()
+            self.end_command(")")
+            self.close()
+        elif character == "[" and self.is_subscript():
+            self.subscript()
         else:
+            self.quoted |= character in "'\"\\" or (character == "$" and self.ahead() in ("'", '"'))
             self.read_part(character)
 
-    def read_part(self, character: str) -> None:
-        """A part of a word: quoted, substituted or plain."""
-        self.word = [] if self.word is None else self.word
-        self.quoted |= character in "'\"\\" or (character == "$" and self.line[self.at + 1 : self.at + 2] in ("'", '"'))
-        if character == "'":
-            self.word.append(self.up_to("'"))
-        elif character == '"':
+    def separate(self) -> None:
+        separator = next(found for found in _SEPARATORS if self.line.startswith(found, self.at))
+        self.at += len(separator)
+        self.end_command(separator)
+        if separator in (";;", ";&", ";;&") and self.groups[-1:] == ["body"]:
+            self.groups[-1] = "pattern"
+
+    def open(self) -> None:
+        """A parenthesis: of a subshell, an array, a function, arithmetic, or before a pattern of `case`."""
+        words, word = self.command.words, self.word
+        if self.groups[-1:] == ["pattern"] and word is None and not (words and words[0] != "case"):
             self.at += 1
-            self.double_quoted()
-        elif character == "\\":
-            self.escaped()
-        elif character == "`":
-            self.backticks()
-        elif character == "$":
-            self.expansion()
+            self.groups[-1] = "(pattern"
+        elif self.ahead() == "(" and word is None and (self.begins() or words == ["for"]):
+            # Not every shell knows arithmetic here, and none does unless its end looks like it.
+            self.either(Splitter.perhaps_arithmetic, Words.quoting_arithmetic, Words.substituted_commands)
+            self.word = None
         else:
-            self.word.append(character)
             self.at += 1
+            array = bool(word) and word is not None and word[-1].endswith("=")
+            self.end_command("(")
+            self.opened("array" if array else "(")
+            self.scope = Scope(self.scope)
+            self.command = Command(self.scope, self.unit)
 
-    def up_to(self, quote: str) -> str:
-        """The text between a quote and the next one of its kind."""
-        end = self.line.find(quote, self.at + 1)
-        if end < 0:
-            raise Unsplittable(f"a {quote} is missing")
-        text = self.line[self.at + 1 : end]
-        self.at = end + 1
-        return text
+    def perhaps_arithmetic(self) -> None:
+        self.arithmetic()
+        self.unsure = True
 
-    def escaped(self) -> None:
-        character = self.line[self.at + 1 : self.at + 2]
-        self.at += 2
-        if character != "\n":
-            self.add(character)
+    def opened(self, group: str) -> None:
+        if len(self.groups) >= MAX_GROUPS:
+            raise TooMuch(f"more than {MAX_GROUPS} groups of commands are open in it at once")
+        self.groups.append(group)
 
-    def double_quoted(self) -> None:
-        while self.at < len(self.line):
-            character = self.line[self.at]
-            if character == '"':
-                self.at += 1
-                return
-            if character == "\\" and self.line[self.at + 1 : self.at + 2] in ("$", "`", '"', "\\", "\n"):
-                self.escaped()
-            elif character == "`":
-                self.backticks()
-            elif character == "$":
-                self.expansion(quoted=True)
-            else:
-                self.add(character)
-                self.at += 1
-        raise Unsplittable('a " is missing')
+    def close(self) -> None:
+        """Behind a closing parenthesis; one that nothing was opened for closes nothing."""
+        if self.groups[-1:] and self.groups[-1] in _PATTERNS:
+            self.groups[-1] = "body"
+            return
+        at = len(self.groups)
+        while at and self.groups[at - 1] not in _SUBSHELLS:
+            at -= 1
+        if at:
+            array = self.groups[at - 1] == "array"
+            del self.groups[at - 1 :]
+            self.scope = self.scope.parent or self.scope
+            self.command = Command(self.scope, self.unit, ")")
+            # What stands right behind an array belongs to the assignment.
+            self.word = ["_="] if array else None
 
-    def backticks(self) -> None:
-        end = self.at + 1
-        while end < len(self.line) and self.line[end] != "`":
-            end += 2 if self.line[end] == "\\" else 1
-        if end >= len(self.line):
-            raise Unsplittable("a ` is missing")
-        inner = self.line[self.at + 1 : end].replace("\\`", "`").replace("\\\\", "\\")
-        self.at = end + 1
-        self.found += Splitter(inner, self.depth + 1).split()
-        self.add("`…`")
-
-    def expansion(self, *, quoted: bool = False) -> None:
-        """What begins with a dollar sign; a variable keeps its name, for nobody knows its value."""
-        ahead = self.line[self.at + 1 : self.at + 3]
-        if ahead == "((":
-            self.at += 3
-            self.balanced("(", ")", 2)
-        elif ahead[:1] == "(":
-            self.at += 2
-            self.nested(")")
-        elif ahead[:1] == "{":
-            self.at += 2
-            self.balanced("{", "}", 1)
-        elif ahead[:1] == "'" and not quoted:
-            self.at += 1
-            self.ansi_quoted()
-        else:
-            # Before a double quote it asks for a translation and means nothing else.
-            self.add("" if ahead[:1] == '"' and not quoted else "$")
-            self.at += 1
-
-    def ansi_quoted(self) -> None:
-        self.at += 1
-        over = False
-        while self.at < len(self.line) and self.line[self.at] != "'":
-            character = self.line[self.at]
-            self.at += 1
-            if character == "\\":
-                character = self.ansi_escape()
-            # What stands behind a NUL is not part of the word.
-            over = over or character == "\0"
-            self.add("" if over else character)
-        if self.at >= len(self.line):
-            raise Unsplittable("a ' is missing")
-        self.at += 1
-
-    def ansi_escape(self) -> str:
-        """The character that is meant by what stands behind a backslash in `$'…'`."""
-        character = self.line[self.at : self.at + 1]
-        self.at += 1
-        if character == "c":
-            character = self.line[self.at : self.at + 1]
-            self.at += 1
-            return chr(ord(character) & 0x1F) if character else ""
-        if character in _ESCAPES:
-            return _ESCAPES[character]
-        base, most = _NUMBERED.get(character, (0, 0))
-        if character in _OCTAL and character:
-            self.at -= 1
-            base, most = 8, 3
-        number = self.number(base, most)
-        if number is None:
-            return character
-        try:
-            return chr(number & 0xFF if base == 8 else number)
-        except (ValueError, OverflowError):
-            raise Unsplittable("a number stands for no character") from None
-
-    def number(self, base: int, most: int) -> int | None:
-        start = self.at
-        while self.at < min(start + most, len(self.line)) and self.line[self.at].lower() in _DIGITS[:base]:
-            self.at += 1
-        return int(self.line[start : self.at], base) if self.at > start else None
-
-    def balanced(self, opening: str, closing: str, level: int) -> None:
-        """Arithmetic and `${…}`, where only what is substituted runs anything."""
+    def nested(self) -> None:
         self.go_deeper(1)
-        self.add("$…")
-        while level:
-            character = self.line[self.at : self.at + 1]
-            if not character:
-                raise Unsplittable(f"a {closing} is missing")
-            if character == "$" and self.line[self.at + 1 : self.at + 2] in ("(", "{"):
-                self.expansion()
-            elif character == "`":
-                self.backticks()
-            elif character == "\\":
-                self.at += 2
-            else:
-                level += (character == opening) - (character == closing)
-                self.at += 1
-        self.go_deeper(-1)
-
-    def nested(self, closing: str) -> None:
-        """The commands of a substitution, after which the word that it stands in goes on."""
-        self.go_deeper(1)
-        outer = self.command, self.word, self.redirection, self.quoted
-        self.command, self.word, self.redirection, self.quoted = Command(), None, "", False
-        self.read(closing)
-        self.command, self.word, self.redirection, self.quoted = outer
+        outer = self.command, self.word, self.redirection, self.quoted, self.documents
+        level = len(self.groups)
+        self.groups = [*self.groups, "$("]
+        self.scope = Scope(self.scope)
+        self.command, self.word, self.redirection, self.quoted = Command(self.scope, self.unit), None, "", False
+        self.documents = []
+        while len(self.groups) > level:
+            if self.at >= len(self.line):
+                raise Unsplittable("a ) is missing")
+            self.step(self.line[self.at])
+        if self.documents:
+            raise Unsplittable("a here-document is not in the substitution that announces it")
+        self.command, self.word, self.redirection, self.quoted, self.documents = outer
         self.add("$(…)")
         self.go_deeper(-1)
 
-    def add(self, text: str) -> None:
+    def is_subscript(self) -> bool:
+        """Whether a bracket is that of an assignment, in which blanks and comments mean nothing."""
         if self.word is None:
-            self.word = []
-        self.word.append(text)
+            return self.groups[-1:] == ["array"]
+        words = self.command.words
+        return (not words or words[0] in _DECLARING) and "".join(self.word).isidentifier()
 
-    def redirect(self, character: str) -> None:
+    def subscript(self) -> None:
+        end = self.line.find("]", self.at)
+        if any(mark in self.line[self.at : end] for mark in ("<", ";", "&", "|", "\n", " #", "\t#")):
+            raise Unsplittable("a [ is read differently by different shells")
+        self.at += 1
+        self.add("[")
+        self.either(Words.brackets)
+        self.add("]")
+
+    def redirect(self) -> None:
         if self.word is not None and "".join(self.word).isdigit():
             self.word = None
+        word = "".join(self.word or ())
         self.end_word()
-        operators = ("&>>", "<<<", "<<-", "&>", "<<", ">>", ">|", ">&", "<&", "<>", "<", ">")
-        self.redirection = next(found for found in operators if self.line.startswith(found, self.at))
+        self.redirection = next(found for found in _REDIRECTIONS if self.line.startswith(found, self.at))
         self.at += len(self.redirection)
+        if self.redirection in ("<<", "<<-") and word.count("[") > word.count("]"):
+            raise Unsplittable("a << behind a [ is read differently by different shells")
 
     def end_word(self) -> None:
         if self.word is None:
@@ -279,17 +244,53 @@ class Splitter:
         elif redirection:
             if ">" in redirection and not word.isdigit() and word != "-":
                 self.command.writes.append(word)
-        elif self.command.words or not (word in _RESERVED or _is_assignment(word)):
-            self.command.words.append(word)
+        else:
+            if not quoted:
+                self.follow_groups(word)
+            elif self.groups[-1:] == ["case"]:
+                self.groups[-1] = "in"
+            if self.command.words or not (word in _RESERVED or _is_assignment(word)):
+                self.command.words.append(word)
 
-    def end_command(self) -> None:
+    def begins(self) -> bool:
+        """Whether a command begins here, so that a reserved word is one."""
+        words = self.command.words
+        if not words or (words[0] == "time" and all(word in ("-p", "--") for word in words[1:])):
+            return True
+        return words[0] in ("coproc", "function") and len(words) <= 2
+
+    def follow_groups(self, word: str) -> None:
+        """What an unquoted word opens or closes."""
+        stage = self.groups[-1] if self.groups else ""
+        if stage == "case":
+            self.groups[-1] = "in"
+        elif stage == "in":
+            self.groups[-1:] = ["pattern"] if word == "in" else []
+        elif stage in _PATTERNS:
+            if word == "esac" and stage == "pattern" and self.command.words[:1] in ([], ["case"]):
+                self.groups.pop()
+        elif self.begins() and word in _OPENING:
+            self.opened(word)
+        elif self.begins() and word in _CLOSING and stage in _CLOSING[word]:
+            self.groups.pop()
+
+    def end_command(self, separator: str) -> None:
         self.end_word()
         self.redirection = ""
-        if self.command.words[:1] == ["function"]:
-            self.command.words = self.command.words[3:]
-        if self.command.words or self.command.writes:
-            self.found.append(self.command)
-        self.command = Command()
+        command = self.command
+        if command.words[:1] == ["function"]:
+            command.words = command.words[3:]
+        command.after = separator
+        command.conditional = any(group in _CONDITIONAL for group in self.groups)
+        empty = not (command.words or command.writes or command.fed)
+        if not empty or (self.documents and self.documents[-1][0] is command):
+            self.found.append(command)
+            self.unit.last = command
+        goes_on = separator in _GOES_ON[2:] or (separator == "\n" and empty and command.before in _GOES_ON)
+        if not (self.groups or goes_on or separator in ("(", ")")):
+            self.unit = Unit()
+        before = command.before if separator == "\n" and empty else separator
+        self.command = Command(self.scope, self.unit, before)
 
     def read_documents(self) -> None:
         """The here-documents that the line before has announced."""
@@ -308,7 +309,8 @@ class Splitter:
             fed = "".join(text)
             command.fed += fed
             if not quoted:
-                self.found += Splitter(fed, self.depth + 1).substituted()
+                reader = Splitter(fed, self.depth + 1, self.budget, Scope(command.scope), command.unit)
+                self.found += reader.substituted()
         self.documents = []
 
     def substituted(self) -> list[Command]:
@@ -318,7 +320,7 @@ class Splitter:
             if character == "\\":
                 self.at += 2
             elif character == "`":
-                self.backticks()
+                self.backticks(quoted=True)
             elif character == "$":
                 self.expansion(quoted=True)
             else:
@@ -328,4 +330,5 @@ class Splitter:
 
 def _is_assignment(word: str) -> bool:
     name, equals, _ = word.partition("=")
-    return bool(equals) and name.rstrip("+").isidentifier()
+    name = name.rstrip("+")
+    return bool(equals) and (name.partition("[")[0] if name.endswith("]") else name).isidentifier()

@@ -95,12 +95,13 @@ def append_left(path: str, data: bytes, room: int) -> bool:
 
 
 def decode(data: bytes) -> dict[str, Any] | None:
-    """The JSON object that these bytes begin with, or None."""
+    """The JSON object that these bytes are, with blanks behind it at most, or None."""
     try:
-        value = _scan(data.decode(), 0)[0]
+        text = data.decode()
+        value, end = _scan(text, 0)
     except (ValueError, StopIteration):
         return None
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) and not text[end:].strip(" \t\r\n") else None
 
 
 def write_object(path: str, value: dict[str, Any]) -> None:

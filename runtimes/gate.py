@@ -12,11 +12,14 @@ import time
 from domain.globs import matches_path, matches_text, path_pattern, text_pattern
 from domain.shell_line import Unsplittable, commands_of, program
 from runtimes.files import append_left, decode, encode, read_object
+from runtimes.places import Places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
+
+    from domain.shell_line import Command
 
     Policy = dict[str, Any]
     """`tools`, `commands`, `paths`: lists of patterns. `workspace`: the directory; `private`: other places
@@ -178,6 +181,7 @@ def _line_refusal(policy: Policy, line: str, cwd: str) -> str:
     patterns = [(pattern, text_pattern(pattern)) for pattern in policy["commands"]]
     if not patterns and not policy["paths"] and "apply" not in line:
         return ""
+    places = Places(cwd)
     for command in commands_of(line):
         words = command.words
         # A program is the same by whatever path it is called.
@@ -185,15 +189,32 @@ def _line_refusal(policy: Policy, line: str, cwd: str) -> str:
         for pattern, parsed in patterns:
             if any(matches_text(parsed, text) for text in texts):
                 return f"{' '.join(words)[:200]!r} is not allowed here (refused: {pattern}); go on without it."
-        if words and program(words[0]) in _PATCH_PROGRAMS:
-            paths = list(_patched("\n".join((*words[1:], command.fed))))
-            if why := _paths_refusal(policy, paths, "apply_patch", cwd):
+        if why := _writes_refusal(policy, command, places):
+            return why
+        places.follow(command)
+    return ""
+
+
+def _writes_refusal(policy: Policy, command: Command, places: Places) -> str:
+    """Why a command of a line may not write what it is redirected to, or patch what its patch names."""
+    place, words = places.of(command), command.words
+    if words and program(words[0]) in _PATCH_PROGRAMS:
+        paths = list(_patched("\n".join((*words[1:], command.fed))))
+        if place.lost and not all(map(os.path.isabs, paths)):
+            raise ValueError("nobody can tell which folder its patch is for")
+        for folder in place.here:
+            if why := _paths_refusal(policy, paths, "apply_patch", folder):
                 return why
-        for target in command.writes:
-            # What only the shell knows is found in what the run left behind.
-            known = not any(character in target for character in "$`*?[~")
-            if known and (pattern := _refused_path(policy, os.path.join(cwd, target))):
-                return _no_writing(target, pattern)
+    for target in command.writes:
+        # What only the shell knows is found in what the run left behind.
+        if any(character in target for character in "$`*?[~"):
+            continue
+        refused = (_refused_path(policy, os.path.join(folder, target)) for folder in place.here)
+        pattern = next(filter(None, refused), "")
+        if place.lost and not pattern and not os.path.isabs(target):
+            pattern = _refused_anywhere(policy, os.path.normpath(target))
+        if pattern:
+            return _no_writing(target, pattern)
     return ""
 
 
@@ -224,6 +245,22 @@ def _refused_path(policy: Policy, path: str) -> str:
     for pattern in policy["paths"]:
         parsed = path_pattern(pattern)
         if any(name and matches_path(parsed, name) for name in names):
+            return str(pattern)
+    return ""
+
+
+def _refused_anywhere(policy: Policy, path: str) -> str:
+    """The pattern that may refuse a path below a folder that nobody knows; empty if none does.
+
+    A pattern is looked for wherever it may begin, and by its last part alone where that says anything.
+    """
+    # Whoever climbs out of an unknown folder is in one.
+    while path.startswith("../"):
+        path = path[3:]
+    for pattern in policy["paths"]:
+        last = pattern.rpartition("/")[2]
+        named = (pattern, last) if last.strip("*") else (pattern,)
+        if any(matches_path(path_pattern(f"**/{part}"), path) for part in named):
             return str(pattern)
     return ""
 

@@ -119,6 +119,28 @@ def test_a_secret_is_known_by_its_form(kind: str) -> None:
     assert SECRETS[kind] not in str(list(leaks(content)))
 
 
+@pytest.mark.parametrize(
+    ("kind", "headers"),
+    [
+        ("RSA {} KEY", "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00112233445566778899AABBCCDDEEFF\n"),
+        ("PGP {} KEY BLOCK", "Version: GnuPG v2.0.22 (GNU/Linux)\nComment: an example\n"),
+    ],
+)
+@pytest.mark.parametrize("quoted", [False, True])
+def test_a_private_key_with_headers_is_one(kind: str, headers: str, quoted: bool) -> None:
+    key = f"-----BEGIN {kind.format('PRIVATE')}-----\n{headers}\n{BODY}"
+    key = key.replace("\n", '\\n"\n    "') if quoted else key
+    assert list(leaks(key.encode())) == [Leak("a private key", 1)]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32-le"])
+@pytest.mark.parametrize("kind", SECRETS)
+def test_a_secret_is_known_in_wide_characters_too(kind: str, encoding: str) -> None:
+    content = f"first\ntoken = '{SECRETS[kind]}'\n".encode(encoding)
+    assert list(leaks(content)) == [Leak(kind, 2)]
+    assert list(leaks(content, SECRETS[kind].encode(encoding))) == []
+
+
 def test_a_secret_that_was_there_before_is_no_news() -> None:
     before = SECRETS["a GitHub token"].encode()
     assert list(leaks(b"moved\n" + before, before)) == []

@@ -107,6 +107,57 @@ def test_a_line_is_split_as_a_shell_splits_it(line: str, commands: list[str]) ->
         "(( x = 1 << 2 )) && git push",
         "[[ a < b ]] && git push",
         "echo it\\'s; git push # don't",
+        # Parentheses that are arithmetic only as far as they are closed like it, and to some shells only.
+        "out=$((cd sub && git push) 2>&1)",
+        "echo $((echo a); (git push))",
+        "((git push))",
+        "(( 1 # )); git push",
+        "(( x = 1 << 2 ))\ngit push\n2",
+        "for ((i = 0 # 0; i < 1; i++)); do git push; done",
+        # Those of subshells and patterns within a substitution do not end it.
+        'echo "$( (true); git push )"',
+        "$(case a in a) git push;; esac)",
+        'echo "$(case a in b) ;; (a) git push;; esac)"',
+        'echo "$(case a in (esac) ;; a) git push;; esac)"',
+        'echo "$(time case a in a) git push;; esac)"',
+        "case x in esac; git push",
+        # Quotes within braces and backticks, and the places where bash reads no comment and no here-document.
+        "echo ${x:-'}'}; git push #'",
+        'echo "${x:-"}"}"; git push #"',
+        "echo ${x:-$'\\'}'}; git push #'",
+        "echo `eval \\$'git push'`",
+        'echo "`eval \\"git push\\"`"',
+        "a[1 ]=x git push",
+        "a=(x)y git push",
+        "cat <<A $(echo\ngit push\nA\n)\nA",
+        # What is fed, piped or said to a shell in the same pipeline, and lines that are kept for later.
+        "cat <<'EOF' | bash\ngit push\nEOF",
+        "cat <<'EOF' |\ngit push\nEOF\nsudo bash",
+        "if true; then cat; fi <<EOF | sh\ngit push\nEOF",
+        "{ bash; } <<< 'git push'",
+        "( cat; bash ) <<EOF\ngit push\nEOF",
+        "while bash; do :; done <<< 'git push'",
+        "time { bash; } <<< 'git push'",
+        "exec <<< 'git push'; bash",
+        "echo 'git push' | sh",
+        "echo git push | tee x | bash -s",
+        "{ echo 'git push'; } | (cat; sh)",
+        r"echo -e 'git\x20push' | sh",
+        r"printf 'cd x\ngit push\n' | bash",
+        "printf 'git %s' push | sh -",
+        r"printf -- '%s\n' 'cd x' 'git push' | bash -o pipefail",
+        "bash <(echo git push)",
+        "eval \"$(cat <<'EOF'\ngit push\nEOF\n)\"",
+        'bash -c "$(echo git push)"',
+        "$(echo git push)",
+        ". /dev/stdin <<EOF\ngit push\nEOF",
+        "echo 'git push' | source /dev/stdin",
+        "echo 'git push' | at now",
+        "trap 'git push' EXIT",
+        "trap -- 'git push' 0",
+        "env " + "A=1 " * 70 + "git push",
+        "find " + "a " * 70 + "-exec git push",
+        "env " + "-u A " * 100 + "nohup git push",
     ],
 )
 def test_a_command_is_found_wherever_it_stands(line: str) -> None:
@@ -120,10 +171,40 @@ def test_a_command_is_found_wherever_it_stands(line: str) -> None:
         *("echo git push", "echo 'git push'", "cat <<X\ngit push\nX", "# git push", "echo $((1<<2)) git push"),
         *("cat <<'X'\n$(git push)\nX", "cat <<\\X\n`git push`\nX", "cat <<X\n\\$(git push)\nX"),
         *("echo $'\\x67it push'", "read -d $'\\0' git push"),
+        *("git commit -m \"$(cat <<'X'\nIt's said:\n\ngit push\nX\n)\"", "echo 'git push' | tee x; bash x.sh"),
+        *("cat > x.md <<X && bash test.sh\ngit push\nX", "echo 'git push' | bash x.sh", "trap - EXIT; git pull"),
+        "case $x in a|b) echo git push;; *) ls;; esac",
     ],
 )
 def test_a_command_that_is_only_spoken_of_is_not_run(line: str) -> None:
     assert not any(text.startswith("git push") for text in run_by(line))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("echo $(( (a+b) * ${#c[@]} ))", "for ((i=0; i<10; i++)); do echo $i; done", "(( n++ )) || true"),
+        *("x=$((1 << 2)); y=$((x & 3 | 1))", "a[i+1]=2; map['a b']=1", "args[${#args[@]}]=x; echo ${a[$((i+1))]}"),
+        *('echo "${x:-\'default\'}" "${y:-it\'s}"', "x=\"${x#*'/'}\"", "[[ $a =~ ^(x|y)$ ]] && ls [a-z]*"),
+        *("a=$(cd x && (pwd; ls) | head -1)", "a=(x y); echo ${a[0]}", "trap 'rm -f \"$t\"' EXIT", "curl -s x | bash"),
+        "cat <<X | bash\nls\nX",
+    ],
+)
+def test_everyday_lines_are_read_to_their_end(line: str) -> None:
+    assert run_by(f"{line}\nlast")[-1] == "last"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("echo $[1<<2]\ngit push\n2]", "false && echo $[ # ]; git push", "a[1<<2]=3\ngit push\n2]=3"),
+        *('echo "${x:-\'}"; git push; echo "\'}"', "echo $(cat <<X)\ngit push\nX"),
+        "cat <<'EOF' | bash\ngit push\n'\nEOF",
+    ],
+)
+def test_what_one_shell_reads_otherwise_than_another_is_found_or_refused(line: str) -> None:
+    with suppress(Unsplittable):
+        assert "git push" in run_by(line)
 
 
 def test_files_that_a_command_is_redirected_to_are_known() -> None:
@@ -152,6 +233,27 @@ def test_what_multiplies_within_itself_is_refused_and_not_looked_through_to_its_
     for _ in range(6):
         line = f"{program} sh sh sh sh sh sh -c " + "'" + line.replace("'", "'\\''") + "'"
     with pytest.raises(Unsplittable, match=r"commands|too"):
+        run_by(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "env " + "A=1 " * 60_000,
+            "( " * 100_000,
+            "if a;" * 50_000,
+            "a <<E;" * 40_000,
+            "$((" * 80_000,
+            "$[a " * 60_000,
+        ),
+        *("$((' " * 7 + "a;" * 100_000, "\"${x:-'" * 8 + "a" * 200_000, "((" * 8 + "a " * 100_000 + "))" * 8),
+        *("echo a|" * 30_000 + "sh", "exec <<<'a b';sh;" * 15_000, "(( ' ))" * 30_000),
+    ],
+)
+def test_beyond_every_bound_is_a_refusal_and_it_comes_soon(line: str) -> None:
+    # Where work grows faster than the line does, this takes longer than a test may.
+    with pytest.raises(Unsplittable):
         run_by(line)
 
 

@@ -47,6 +47,51 @@ def test_a_command_is_refused_wherever_it_stands_in_a_line(hooked: Hooked, given
     assert "refused: " in hooked.use("Bash", **given)
 
 
+PATCH = "apply_patch <<'X'\n*** Begin Patch\n*** Add File: {}\n+x\n*** End Patch\nX"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("cd .github && echo x > y", "cd src; cd ../.github; echo x > y", "cd -- {}/.github && (echo x > y)"),
+        *("pushd .github; echo x > y", "cd .github && bash -c 'echo x > y'", "eval 'cd .github'; echo x > y"),
+        *("cd nowhere; echo x > .github/y", "true && cd src; echo x > .github/y", "cd src | true; echo x > .github/y"),
+        *("if cd src; then ls; fi; echo x > .github/y", "(cd src); echo x > .github/y", "cd $x && echo x > .github/y"),
+        *("cd - && echo x > ../a.lock", "command cd .github && echo x > y", f"cd .github && {PATCH.format('y')}"),
+        *(f"cd $x && {PATCH.format('y')}", f"cd src && {PATCH.format('../.github/y')}", f"cd / && {PATCH.format('y')}"),
+    ],
+)
+def test_a_path_is_looked_at_from_where_the_line_has_gone(hooked: Hooked, line: str) -> None:
+    (hooked.workspace / ".github").mkdir()
+    assert hooked.use("Bash", command=line.replace("{}", str(hooked.workspace)))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("cd .github && cat x; cd .. && echo x > y", "(cd .github && ls); echo x > y", "cd src && echo x > y"),
+        *(
+            'cd "$(git rev-parse --show-toplevel)" && echo x > y',
+            "cd src && cd - && ls > out",
+            "mkdir a && cd a && ls > b",
+        ),
+        *(
+            f"cd src && {PATCH.format('y')}",
+            f"cd src && {PATCH.format('../y')}",
+            "x=$(cd .github && ls) && echo $x > y",
+        ),
+    ],
+)
+def test_a_line_may_go_where_it_changes_nothing_refused(hooked: Hooked, line: str) -> None:
+    (hooked.workspace / ".github").mkdir()
+    assert hooked.use("Bash", command=line) == ""
+
+
+def test_a_line_that_may_be_anywhere_by_its_end_is_refused(hooked: Hooked) -> None:
+    line = ";".join(f"cd a{number}" for number in range(20))
+    assert "more than 64 folders" in hooked.use("Bash", command=f"{line}; ls > x")
+
+
 @pytest.mark.parametrize("line", ["git pull", "echo 'git push'", "patch -p1 < x.diff", "ls > out 2>&1", ""])
 def test_other_commands_are_allowed(hooked: Hooked, line: str) -> None:
     assert hooked.use("Bash", command=line) == ""
@@ -105,7 +150,18 @@ def test_what_cannot_be_judged_is_refused_and_recorded(hooked: Hooked, tool: str
 
 @pytest.mark.parametrize(
     "question",
-    [b"", b"no JSON", b"[]", b"\xff", b"{}", b'{"hook_event_name": "Other"}', b'{"hook_event_name": "PreToolUse"}'],
+    [
+        b'{"hook_event_name": "Stop"} {',
+        b'{"hook_event_name": "Stop"}\0',
+        b'{"hook_event_name": "Stop"}{}',
+        b"",
+        b"no JSON",
+        b"[]",
+        b"\xff",
+        b"{}",
+        b'{"hook_event_name": "Other"}',
+        b'{"hook_event_name": "PreToolUse"}',
+    ],
 )
 def test_a_question_that_is_none_is_refused(hooked: Hooked, question: bytes) -> None:
     answer = hooked.put(question)
