@@ -21,6 +21,7 @@ from domain.review import VERDICT_SCHEMA
 from domain.rules import Policy, both
 from domain.run import Outcome, Role, RunFacts
 from domain.task import TaskFacts
+from forge.aside import remove
 from forge.port import Forge
 from runtimes import logins
 from runtimes.logins import Logins
@@ -28,7 +29,7 @@ from runtimes.port import Door, Job, Verdict
 from signing.capabilities import LONGEST, Grant
 from signing.keys import Signer
 from signing.minting import mint
-from store import briefing, budgets, keys, plans, words
+from store import briefing, budgets, keys, plans, tasks, words
 from store.database import Store
 
 _BROKE_OFF = (Outcome.NO_RESULT, Outcome.DROPPED, Outcome.CRASHED)
@@ -84,6 +85,7 @@ class Commissions:
             ceiling = _ceiling(connection, run)
         brief = self._brief(run, task, note, policy)
         around = metering == Metering.UNMETERED
+        self._clear_memories(run, metering)
         timeout = min(timedelta(seconds=job.timeout), LONGEST - MARGIN)
         good_for = ("", 0) if around else (run.model, ceiling)
         grant = Grant(task.owner, task.plan_id, task.id, run.id, run.epoch, run.role, *good_for)
@@ -109,9 +111,22 @@ class Commissions:
         """Where the agent's CLI keeps its sessions: one folder for all runs of a task and role.
 
         What an unmetered run leaves there may hold its login, wherever its agent put it: metered ones have another.
+        One in which a run broke off before its first turn is damaged, or may be: whoever comes next has another.
         """
+        return self._memories(run, metering)[-1]
+
+    def _memories(self, run: RunFacts, metering: str) -> list[Path]:
+        """The memories that runs like this one have had, in their order, and its own at last."""
+        with self.store.read() as connection:
+            left = tasks.memories_left(connection, run)
         around = "-unmetered" if metering == Metering.UNMETERED else ""
-        return self.home / "memory" / run.task_id / f"{run.role}-{run.runtime}{around}"
+        first = self.home / "memory" / run.task_id / f"{run.role}-{run.runtime}{around}"
+        return [first, *(first.with_name(f"{first.name}-{number}") for number in range(2, left + 2))]
+
+    def _clear_memories(self, run: RunFacts, metering: str) -> None:
+        """Delete those that were given up but the last, which is for a person to look at."""
+        for memory in self._memories(run, metering)[:-2]:
+            remove(memory)
 
     def forget(self, run: RunFacts) -> None:
         """Take the login of a run that has ended out of its memory, if it had one."""

@@ -171,6 +171,7 @@ def whole(facts: BriefFacts, *names: str) -> str:
 
 
 def _laid_out(facts: BriefFacts, bodies: Mapping[str, str]) -> str:
+    # The first line is the same in every brief of a task and role: by it a session's prompt is known again.
     text = []
     for section in SECTIONS:
         body = bodies.get(section.name, "")

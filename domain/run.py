@@ -94,7 +94,8 @@ class RunFacts:
     """A run's row. `start_sha` is the commit it began from, `head_sha` the commit made of what it left.
 
     `model` is the name of the model it uses, empty without one; `outcome` what it amounted to, empty while
-    it lives; `session` the id under which its CLI remembers it, `asked` what it asked a person.
+    it lives; `session` the id under which its CLI remembers it, empty where no turn began; `asked` what it asked a
+    person.
     `exit_code` is the process's exit status, negative for a signal, None while unknown.
     `confinement` is a Confinement, empty until the run's process begins. `metering` is a Metering from then on, and
     empty for what is no agent's.

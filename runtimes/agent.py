@@ -127,6 +127,11 @@ def put_prompt(setting: Setting, *, resumed: bool) -> Path:
     return path
 
 
+def opening(job: Job) -> str:
+    """How the prompt begins that a session of this task began with: every brief of it has the same first line."""
+    return job.brief.partition("\n")[0]
+
+
 def instructions(job: Job, *names: str) -> Path | None:
     """The first of these files that the repository has: what it tells agents about itself.
 

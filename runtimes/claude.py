@@ -23,7 +23,7 @@ from runtimes import agent, logins
 from runtimes.agent import Ending
 from runtimes.files import read_object
 from runtimes.folder import RunFolder
-from runtimes.memory import files_below
+from runtimes.memory import files_below, is_whole
 from runtimes.port import Installed, Job, Launch, RunResult, Verdict
 from runtimes.scenes import Noted, Said, Scene, Used, dig, what_of, words
 
@@ -39,7 +39,7 @@ class Claude:
     def launch(self, job: Job) -> Launch:
         """WatchbillError for a job that is none for an agent."""
         setting = agent.set_up(job, self.name)
-        resumed = _remembers(setting.memory, job.session)
+        resumed = _remembers(setting.memory, job)
         # Without the repository's settings its instructions are not read either.
         instructions = agent.instructions(job, "CLAUDE.md", "AGENTS.md")
         settings = setting.path("claude-settings.json")
@@ -155,23 +155,31 @@ def _our_tools(setting: agent.Setting) -> tuple[str, ...]:
     return ("--strict-mcp-config", "--mcp-config", str(config))
 
 
-def _remembers(memory: Path, session: str) -> bool:
-    return agent.is_id(session) and f"{session}.jsonl" in files_below(memory / "projects", 1)
+def _remembers(memory: Path, job: Job) -> bool:
+    files = files_below(memory / "projects", 1) if agent.is_id(job.session) else ()
+    its_own = (file for file in files if file.name == f"{job.session}.jsonl")
+    return any(is_whole(file, lambda said: _is_prompt(said, agent.opening(job))) for file in its_own)
+
+
+def _is_prompt(said: Mapping[str, Any], opening: str) -> bool:
+    return said.get("type") == "user" and words(dig(said, "message", "content")).startswith(opening)
 
 
 def _fresh_id(job: Job, memory: Path) -> str:
     """The same for every launch of a run, and never one that is taken: Claude ends at once over such a one."""
-    taken = set(files_below(memory / "projects", 1))
+    taken = {file.name for file in files_below(memory / "projects", 1)}
     ids = (str(uuid.uuid5(uuid.NAMESPACE_URL, f"watchbill:{job.run_id}:{number}")) for number in count())
     # An agent can take many of them in advance, but no more than are looked at.
     return next(id for id in ids if f"{id}.jsonl" not in taken)
 
 
 def _read(stream: Iterable[Mapping[str, Any]]) -> tuple[str, Ending | None]:
-    """The session's id and the last end that was told, if nothing came after it."""
+    """The session's id if it came to more than an end, and the last end that was told, if nothing came after it."""
     session, last_tool, ending = "", "", None
     for said in stream:
-        session = session or str(said.get("session_id") or "")
+        if said.get("type") != "result":
+            # A result alone is that of a session that could not begin.
+            session = session or str(said.get("session_id") or "")
         match said.get("type"):
             case "result":
                 ending = _ending(said, last_tool)

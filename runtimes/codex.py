@@ -24,7 +24,7 @@ from runtimes import agent, logins
 from runtimes.agent import Ending
 from runtimes.files import read_object
 from runtimes.folder import RunFolder
-from runtimes.memory import files_below
+from runtimes.memory import files_below, is_whole
 from runtimes.port import Installed, Job, Launch, RunResult, Verdict
 from runtimes.scenes import Noted, Said, Scene, Used, dig, what_of, words
 
@@ -48,7 +48,7 @@ class Codex:
     def launch(self, job: Job) -> Launch:
         """WatchbillError for a job that is none for an agent."""
         setting = agent.set_up(job, self.name)
-        resumed = _remembers(setting.memory, job.session)
+        resumed = _remembers(setting.memory, job)
         if job.login is None:
             agent.put_teller(setting.path("codex-key"), setting.token)
         else:
@@ -181,19 +181,27 @@ def _value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _remembers(memory: Path, session: str) -> bool:
-    names = files_below(memory / "sessions", 3) if agent.is_id(session) else ()
-    return any(name.startswith("rollout-") and name.endswith(f"-{session}.jsonl") for name in names)
+def _remembers(memory: Path, job: Job) -> bool:
+    files = files_below(memory / "sessions", 3) if agent.is_id(job.session) else ()
+    its_own = (file for file in files if file.match(f"rollout-*-{job.session}.jsonl"))
+    return any(is_whole(file, lambda said: _is_prompt(said, agent.opening(job))) for file in its_own)
+
+
+def _is_prompt(said: Mapping[str, Any], opening: str) -> bool:
+    item = said.get("payload")
+    return dig(item, "role") == "user" and words(dig(item, "content")).startswith(opening)
 
 
 def _read(stream: Iterable[Mapping[str, Any]], *, wants_json: bool) -> tuple[str, Ending | None]:
-    """The session's id and the last end that was told, if nothing came after it."""
-    session, answer = "", ""
+    """The session's id once a turn has begun in it, and the last end that was told, if nothing came after it."""
+    thread, session, answer = "", "", ""
     ending: Ending | None = None
     for said in stream:
         match said.get("type"):
             case "thread.started":
-                session = str(said.get("thread_id") or "")
+                thread = str(said.get("thread_id") or "")
+            case "turn.started":
+                session, ending = thread, None
             case "turn.completed":
                 ending = _completed(answer, wants_json=wants_json)
             case "turn.failed":

@@ -36,6 +36,14 @@ _CONTEXT_TOKENS = 200_000
 _STEPS = 1_000_000
 _LONGEST = 1 << 20
 _QUOTA = "insufficient_quota"
+_READ = ("session", "part")
+_FIRST_PART = """
+SELECT data FROM part WHERE id = (
+    SELECT part.id FROM session JOIN part ON part.session_id = session.id WHERE session.id = ?
+    ORDER BY part.id LIMIT 1
+)
+"""
+"""What a session begins with, which is its prompt: ids are in the order of their making."""
 _REJECTED = "rejected permission"
 """OpenCode's own refusals differ from a tool's failure in their text alone (version 1.18.33)."""
 
@@ -48,7 +56,7 @@ class OpenCode:
     def launch(self, job: Job) -> Launch:
         """WatchbillError for a job that is none for an agent."""
         setting = agent.set_up(job, self.name)
-        resumed = _remembers(setting.memory, job.session)
+        resumed = _remembers(setting.memory, job)
         config = setting.path("opencode.json")
         way = self._way(setting)
         agent.put(config, json.dumps({**_configuration(job, setting.door, way), **setting.policy.settings}))
@@ -160,10 +168,10 @@ def _login(folder: Path, model: str) -> Mapping[str, str]:
     raise logins.NoLogin(f"opencode has no API key{whose} in {folder}", mend)
 
 
-def _remembers(memory: Path, session: str) -> bool:
+def _remembers(memory: Path, job: Job) -> bool:
     folder = memory / "data" / "opencode"
     database = folder / "opencode.db"
-    if not agent.is_id(session) or not all(map(is_folder, (memory / "data", folder))) or not is_file(database):
+    if not agent.is_id(job.session) or not all(map(is_folder, (memory / "data", folder))) or not is_file(database):
         return False
     # What lies beside it is read with it: a pipe there would keep us waiting.
     beside = (folder / f"opencode.db-{kind}" for kind in ("journal", "wal", "shm"))
@@ -172,22 +180,23 @@ def _remembers(memory: Path, session: str) -> bool:
     try:
         with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             _distrust(connection)
-            found = connection.execute("SELECT 1 FROM session WHERE id = ?", (session,)).fetchone()
-    except (sqlite3.Error, OSError):
+            found = connection.execute(_FIRST_PART, (job.session,)).fetchone()
+        first = json.loads(found[0]) if found else None
+        return dig(first, "type") == "text" and words(dig(first, "text")).startswith(agent.opening(job))
+    except (sqlite3.Error, OSError, ValueError, TypeError, RecursionError):
         # A memory that cannot be read is none: the run begins afresh.
         return False
-    return found is not None
 
 
 def _distrust(connection: sqlite3.Connection) -> None:
-    """Have a database answer from the columns of a table alone, in few steps and little memory.
+    """Have a database answer from the columns of two tables alone, in few steps and little memory.
 
     Its schema is the agent's as well: a table can be a view over an endless query, or call functions that go on
     for ever without a step.
     """
 
     def allow(action: int, first: str | None, _second: str | None, _database: str | None, source: str | None) -> int:
-        reading = action == sqlite3.SQLITE_READ and first == "session" and source is None
+        reading = action == sqlite3.SQLITE_READ and first in _READ and source is None
         return sqlite3.SQLITE_OK if reading or action == sqlite3.SQLITE_SELECT else sqlite3.SQLITE_DENY
 
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
@@ -196,10 +205,12 @@ def _distrust(connection: sqlite3.Connection) -> None:
 
 
 def _read(stream: Iterable[Mapping[str, Any]]) -> tuple[str, Ending | None]:
-    """The session's id and the last end that was told, if nothing came after it."""
+    """The session's id if it came to more than an end, and the last end that was told, if nothing came after it."""
     session, refusal, ending = "", "", None
     for said in stream:
-        session = session or str(said.get("sessionID") or "")
+        if said.get("type") != "error":
+            # An error alone is that of a session that could not begin.
+            session = session or str(said.get("sessionID") or "")
         part = said.get("part")
         part = part if isinstance(part, dict) else {}
         match said.get("type"):

@@ -73,8 +73,9 @@ class Job:
     For agents: `brief` is the whole prompt of a run that begins afresh, `reminder` what one is told again that may
     have forgotten it (empty: the brief), `model` the model's name as its
     maker has it, `door` the only address they need. `memory` is the folder that their CLI keeps its
-    sessions in, the same for every run of a task and role; `session` is the id of one in it that is to
-    be gone on with, and empty for a run that begins afresh. `schema` is the JSON Schema of the result.
+    sessions in, the same for every run of a task and role until one breaks off before its first turn;
+    `session` is the id of one that is to be gone on with if it is there and whole, and empty for a run that
+    begins afresh. `schema` is the JSON Schema of the result.
     `policy` says what is refused. `confined` says that the run will be, and its CLI need not see to it.
     `login` is set for a run that is unmetered: its model is reached by that, and the door is for all the rest.
     """
@@ -182,8 +183,8 @@ class RunResult:
 class Verdict:
     """What an end means for the run, and why in a few words.
 
-    `session` is the id under which the CLI goes on with it, `result` what it answered by the CLI's own
-    means, as yet unchecked.
+    `session` is the id under which the CLI goes on with it, empty where no turn began; `result` what it answered
+    by the CLI's own means, as yet unchecked.
     """
 
     outcome: Outcome

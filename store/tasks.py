@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, select
+from sqlalchemy import Connection, RowMapping, bindparam, func, select
 
 from domain.errors import NotFound
 from domain.review import ReviewFacts
-from domain.run import Role, RunFacts, RunState
+from domain.run import Outcome, Role, RunFacts, RunState
 from domain.task import Question, QuestionKind, QuestionState, TaskFacts, TaskState
 from store.reviews import reviews_of
 from store.tables import plans, questions, runs, slots, tasks
@@ -141,6 +141,17 @@ def _open_question(row: RowMapping) -> Question | None:
 def _run(row: RowMapping) -> RunFacts:
     values: dict[str, Any] = {**row, "role": Role(row["role"]), "state": RunState(row["state"])}
     return RunFacts(**{name: values[name] for name in RunFacts.__dataclass_fields__})
+
+
+def memories_left(connection: Connection, run: RunFacts) -> int:
+    """How many memories of its CLI were given up before this run began: each is one in which no turn would begin.
+
+    The same at every call: how a run ended is written once, and those before this one have.
+    """
+    same = (runs.c.task_id == run.task_id, runs.c.role == run.role, runs.c.runtime == run.runtime)
+    turnless = (runs.c.outcome == Outcome.CRASHED, runs.c.session == "")
+    query = select(func.count()).where(*same, *turnless, runs.c.epoch < run.epoch)
+    return connection.scalar(query) or 0
 
 
 def is_made_by_a_run(connection: Connection, task_id: str, sha: str) -> bool:

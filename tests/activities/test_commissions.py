@@ -221,6 +221,54 @@ def test_a_capability_is_good_for_what_the_task_has_left(
     assert checked(again.door.token, {signer.kid: signer.public}, NOW).max_budget_nano_usd == 7
 
 
+def broken_off(graph: Graph, run: RunFacts, outcome: Outcome = Outcome.CRASHED, session: str = "") -> RunFacts:
+    """End and collect the run; the one after it."""
+    graph.move("crash", "run", run.id, outcome=outcome, session=session)
+    graph.move("collect", "run", run.id, head_sha="1" * 40)
+    return graph.begin()
+
+
+def test_a_memory_in_which_no_turn_began_is_given_up_and_the_last_such_is_kept_for_a_person(
+    graph: Graph, home: Path, commissions: Commissions, run: RunFacts
+) -> None:
+    memories, each = [], run
+    for _ in range(3):
+        given = commissions.job(job(each, home), each, graph.facts(), NOW)
+        # As often as it is asked.
+        assert given == replace(commissions.job(job(each, home), each, graph.facts(), NOW), door=given.door)
+        assert given.memory is not None
+        assert given.memory not in memories
+        (given.memory / "sessions").mkdir(parents=True)
+        memories.append(given.memory)
+        each = broken_off(graph, each)
+    assert [memory.exists() for memory in memories] == [False, True, True]
+    commissions.job(job(each, home), each, graph.facts(), NOW)
+    assert [memory.exists() for memory in memories] == [False, False, True]
+
+
+def test_a_person_who_resumes_a_task_whose_memory_is_damaged_gets_a_run_with_another(
+    graph: Graph, home: Path, commissions: Commissions, run: RunFacts
+) -> None:
+    damaged = commissions.memory(run, Metering.METERED)
+    graph.move("crash", "run", run.id, outcome=Outcome.CRASHED)
+    graph.pause()
+    again = graph.resume_and_begin()
+    assert graph.facts().round > run.round
+    assert commissions.memory(again, Metering.METERED) != damaged
+    # Whoever asks late for the one before is told of its own.
+    assert commissions.memory(graph.run(run.id), Metering.METERED) == damaged
+
+
+@pytest.mark.parametrize(
+    ("outcome", "session"), [(Outcome.CRASHED, "s1"), (Outcome.DROPPED, ""), (Outcome.NO_RESULT, "s1")]
+)
+def test_a_memory_in_which_a_turn_began_or_whose_model_was_away_is_gone_on_with(
+    graph: Graph, commissions: Commissions, run: RunFacts, outcome: Outcome, session: str
+) -> None:
+    again = broken_off(graph, run, outcome, session)
+    assert commissions.memory(again, Metering.METERED) == commissions.memory(run, Metering.METERED)
+
+
 @pytest.mark.parametrize(
     ("front", "ceiling"),
     [

@@ -236,6 +236,47 @@ def test_a_fresh_run_does_as_well_when_the_session_is_lost(battered: Rig, cli: s
     rig.assert_sound()
 
 
+SESSIONS = {"claude": "projects/*/*.jsonl", "codex": "sessions/*/*/*/rollout-*", "opencode": "data/opencode/*.db*"}
+
+
+def damage(memory: Path, which: str, left: bytes) -> None:
+    """Leave nothing but this of the files of a memory that match a pattern."""
+    files = [file for file in memory.glob(which) if file.is_file() and not file.is_symlink()]
+    assert files
+    for file in files:
+        file.write_bytes(left)
+
+
+@pytest.mark.parametrize("lost", ["session", "all"])
+def test_a_fresh_run_does_as_well_when_what_its_cli_remembers_is_damaged(
+    battered: Rig, cli: str, gate: Gate, lost: str
+) -> None:
+    rig, slug = battered, f"damaged-{lost}-{cli}"
+    rig.submit(slug, Box("Write it slowly", gate.script(f"{slug}.txt")), **front(cli))
+    rig.until(gate.agents, "the agent's own tool runs")
+    agent = agent_of(rig, slug)
+    all_of_it = [agent, *agent.children(recursive=True)]
+    worker = psutil.Process(rig.pid("worker"))
+    worker.suspend()
+    try:
+        agent.kill()
+        rig.until(lambda: not any(each.is_running() for each in all_of_it), "nothing of the run is left")
+        (memory,) = (rig.home / "memory").glob(f"{runs(rig, slug)[0].id.removesuffix('-author-1')}/author-{cli}")
+        if lost == "session":
+            damage(memory, SESSIONS[cli], b"")
+        else:
+            damage(memory, "**/*", b"\xff\x00 no longer what it was" * 512)
+    finally:
+        worker.resume()
+    rig.until(lambda: len(gate.agents()) > 1, "a fresh run's tool runs", slug=slug)
+    gate.open()
+    assert rig.until_completed(slug).tasks[0].state == "merged"
+    first, *_, last = runs(rig, slug)
+    assert last.outcome == "done"
+    assert first.session != last.session
+    rig.assert_sound()
+
+
 def test_too_little_money_ends_a_run_at_its_first_call_and_a_raise_lets_the_task_go_on(rig: Rig, cli: str) -> None:
     slug = f"poor-{cli}"
     rig.submit(slug, Box("Write it down", f"echo paid > {slug}.txt"), **front(cli, budget="0.0001 USD"))

@@ -7,6 +7,7 @@ import os
 import re
 import sqlite3
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from runtimes.registry import RUNTIMES
 CLIS = ("claude", "codex", "opencode")
 TOKEN = "eyJ0.a-secret-of-the-run.c2ln"
 SESSION = "0199aaaa-bbbb-7ccc-8ddd-eeeeffff0000"
+BRIEF = "# Do it\n\nAs follows.\n"
 every_cli = pytest.mark.parametrize("cli", CLIS)
 
 
@@ -38,7 +40,7 @@ def job(home: Path, **changes: Any) -> Job:
         "folder": home / "runs" / "run",
         "timeout": 60,
         "path": f"{home / 'bin'}:/usr/bin:/bin",
-        "brief": "# Do it\n\nAs follows.\n",
+        "brief": BRIEF,
         "note": "Person says: go on",
         "model": "some-model",
         "memory": home / "memory",
@@ -47,23 +49,42 @@ def job(home: Path, **changes: Any) -> Job:
     return Job(**{**facts, **changes})
 
 
-def remember(cli: str, memory: Path, session: str) -> None:
-    """Put a session where the CLI keeps its own."""
+def remember(cli: str, memory: Path, session: str, prompt: str = BRIEF) -> Path:
+    """Put a session with this prompt where the CLI keeps its own, and answer its file."""
+    said: list[dict[str, Any]]
     match cli:
         case "claude":
             file = memory / "projects" / "-work" / f"{session}.jsonl"
+            said = [
+                {"type": "queue-operation", "operation": "enqueue", "content": BRIEF},
+                {"type": "user", "message": {"role": "user", "content": prompt}},
+                {"type": "assistant", "message": {"role": "assistant", "content": [{"type": "text", "text": BRIEF}]}},
+            ]
         case "codex":
             file = memory / "sessions" / "2026" / "01" / "31" / f"rollout-2026-01-31T10-00-00-{session}.jsonl"
+            roles = {"developer": BRIEF, "user": prompt, "assistant": BRIEF}
+            said = [
+                {"type": "session_meta", "payload": {"id": session}},
+                *(
+                    {"type": "response_item", "payload": {"role": role, "content": [{"text": text}]}}
+                    for role, text in roles.items()
+                ),
+            ]
         case _:
             database = memory / "data" / "opencode" / "opencode.db"
             database.parent.mkdir(parents=True)
             with sqlite3.connect(database) as connection:
                 connection.execute("CREATE TABLE session (id text PRIMARY KEY)")
+                connection.execute("CREATE TABLE part (id text PRIMARY KEY, session_id text, data text)")
                 connection.execute("INSERT INTO session VALUES (?)", (session,))
+                for id, text in (("prt_2", BRIEF), ("prt_1", prompt)):
+                    part = json.dumps({"type": "text", "text": text})
+                    connection.execute("INSERT INTO part VALUES (?, ?, ?)", (id, session, part))
             connection.close()
-            return
+            return database
     file.parent.mkdir(parents=True)
-    file.touch()
+    file.write_text("".join(f"{json.dumps(one)}\n" for one in said))
+    return file
 
 
 @every_cli
@@ -99,6 +120,72 @@ def test_a_session_that_is_not_there_is_begun_afresh_from_the_brief(cli, session
     launch = RUNTIMES[cli].launch(job(tmp_path, session=session))
     assert not {session, "--resume", "resume", "--session"} & set(launch.argv) - {""}
     assert launch.stdin.read_text() == "# Do it\n\nAs follows.\n"
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda whole: b"",
+    "torn": lambda whole: whole[: len(whole) // 2],
+    "torn in the middle": lambda whole: whole[: len(whole) // 3] + whole[len(whole) // 2 :],
+    "torn in its last line": lambda whole: whole[:-9],
+    "without its last end": lambda whole: whole[:-1],
+    "rubbish": lambda whole: bytes(range(256)) * 32,
+    "rubbish behind": lambda whole: whole + b"\xff\xfe\x00\n",
+    "nothing said": lambda whole: b"{}\n",
+    "no objects": lambda whole: whole + b"[]\n",
+    "nested too deeply": lambda whole: whole + b"[" * 100_000 + b"\n",
+}
+
+
+def assert_afresh(cli: str, home: Path) -> None:
+    launch = RUNTIMES[cli].launch(job(home, session=SESSION))
+    assert not {"--resume", "resume", "--session"} & set(launch.argv)
+    assert launch.stdin.read_text() == BRIEF
+
+
+@pytest.mark.parametrize("cli", ["claude", "codex"])
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_session_that_is_damaged_is_begun_afresh_from_the_brief(cli, damage, tmp_path):
+    file = remember(cli, tmp_path / "memory", SESSION)
+    file.write_bytes(damage(file.read_bytes()))
+    assert_afresh(cli, tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["empty", "torn", "rubbish", "nothing said"])
+def test_a_database_that_is_damaged_is_no_memory(damage, tmp_path):
+    file = remember("opencode", tmp_path / "memory", SESSION)
+    file.write_bytes(DAMAGES[damage](file.read_bytes()))
+    assert_afresh("opencode", tmp_path)
+
+
+@every_cli
+@pytest.mark.parametrize("prompt", ["", "Person says: go on", f"This is the brief of the task:\n\n{BRIEF}"])
+def test_a_session_without_the_prompt_that_it_began_with_is_begun_afresh(cli, prompt, tmp_path):
+    remember(cli, tmp_path / "memory", SESSION, prompt)
+    assert_afresh(cli, tmp_path)
+
+
+@pytest.mark.parametrize("data", ["{", "[]", "null", '{"type": "text", "text": 1}', b"\xff", 7, None])
+def test_a_part_of_a_database_that_is_not_understood_is_no_prompt(data, tmp_path):
+    file = remember("opencode", tmp_path / "memory", SESSION)
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE part SET data = ?", (data,))
+    connection.close()
+    assert_afresh("opencode", tmp_path)
+
+
+@pytest.mark.parametrize("cli", ["claude", "codex"])
+def test_a_session_that_has_grown_without_end_is_not_read(cli, tmp_path):
+    file = remember(cli, tmp_path / "memory", SESSION)
+    os.truncate(file, 1 << 40)
+    assert_afresh(cli, tmp_path)
+
+
+@pytest.mark.parametrize("cli", ["claude", "codex"])
+def test_a_line_of_a_session_that_is_longer_than_any_is_not_understood(cli, tmp_path):
+    file = remember(cli, tmp_path / "memory", SESSION)
+    with file.open("a") as lines:
+        lines.write(json.dumps({"type": "x", "text": "x" * (8 << 20)}) + "\n")
+    assert_afresh(cli, tmp_path)
 
 
 @every_cli
@@ -178,6 +265,8 @@ GREEDY = f"SELECT 'x' AS id WHERE {SLOW}"
         f"CREATE TABLE session (x, id AS ({SLOW})); INSERT INTO session VALUES (1)",  # noqa: S608 - it is meant to be
         "CREATE VIEW session AS SELECT hex(zeroblob(900000000)) AS id",
         "CREATE TABLE other (x)",
+        f"CREATE TABLE session (id); CREATE VIEW part AS SELECT id, id AS session_id, id AS data FROM ({ENDLESS})",  # noqa: S608 - it is meant to be
+        f"CREATE TABLE session (id); CREATE TABLE part (id, session_id, data AS ({SLOW}))",
     ],
 )
 def test_a_database_whose_schema_an_agent_made_up_is_no_memory_and_holds_nobody_up(schema, tmp_path):

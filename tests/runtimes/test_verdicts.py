@@ -115,6 +115,20 @@ def test_an_agent_that_was_ended_did_not_finish_whatever_it_said(stream, kind, o
     assert verdict.session
 
 
+@pytest.mark.parametrize(
+    ("cli", "said"),
+    [
+        ("claude", [{"type": "result", "subtype": "error_during_execution", "is_error": True, "session_id": "s"}]),
+        ("codex", [{"type": "thread.started", "thread_id": "s"}]),
+        ("opencode", [{"type": "error", "sessionID": "s", "error": {"name": "UnknownError"}}]),
+    ],
+)
+def test_a_session_in_which_no_turn_began_is_none(cli, said, tmp_path):
+    told(tmp_path, *said)
+    verdict = judge(tmp_path, cli, ended(1))
+    assert (verdict.outcome, verdict.session) == (Outcome.CRASHED, "")
+
+
 @pytest.mark.parametrize("cli", ["claude", "codex", "opencode"])
 def test_exit_0_proves_nothing(cli, tmp_path):
     verdict = judge(tmp_path, cli, ended(0))
