@@ -1,6 +1,6 @@
 """Every runtime by its name, which is what a run's row says.
 
-`domain.document` lists those that a plan may name; `check` runs a plan's checks and is none of them.
+`domain.agents` lists those that a plan may name; `check` runs a plan's checks and is none of them.
 """
 
 from __future__ import annotations

@@ -69,7 +69,8 @@ async def _rehearse(
             say("Ctrl-C ends it, and nothing of it stays.")
             await up.local.wait()
         else:
-            say("The rehearsal is over, and all of it goes, what the addresses show too; --keep would leave it up.")
+            say("The rehearsal is over. Its models were a stand-in's: what they cost was reckoned, and nobody pays it.")
+            say("All of it goes, what the addresses show too; --keep would leave it up.")
         return exit_of(view)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from domain.errors import NotFound, Unavailable
 from domain.metering import Metering
 from domain.run import RunState
+from domain.task import SLOTTED
 from starter import graph
 from starter import settings as settings_
 from starter.exits import Exit
@@ -129,7 +130,7 @@ def _first(store: Store, settings: Settings, plan_id: str, ordinal: int) -> Seen
     with store.read() as connection:
         seen = last_seen(connection, task_id(plan_id, ordinal))
         if seen is not None:
-            return seen
+            return _under_way(seen)
         view = plan_view(connection, plan_id)
     if view is None:
         raise no_such_plan(settings, plan_id)
@@ -143,7 +144,18 @@ def _look(store: Store, run_id: str) -> Seen:
     from store.screens import seen_of
 
     with store.read() as connection:
-        return seen_of(connection, run_id)
+        return _under_way(seen_of(connection, run_id))
+
+
+def _under_way(seen: Seen) -> Seen:
+    """Raises NotFound for a run that could not begin: it stands in the graph, and its task has turned to a person."""
+    if seen.run.state is RunState.STARTING and seen.task_state not in SLOTTED:
+        plan = seen.run.plan_id
+        raise NotFound(
+            f"there is nothing to be seen of run {seen.run.id}: it could not begin, and its task is {seen.task_state}; "
+            f"`watchbill status {plan}` says why"
+        )
+    return seen
 
 
 def _print_all(frames: Iterator[Frame | Unavailable]) -> RunFacts:

@@ -11,7 +11,7 @@ from domain.run import LIVE, Role, RunFacts
 from store.database import insert_into
 from store.leases import load_lease
 from store.plain import plain_text
-from store.tables import runs, screens
+from store.tables import runs, screens, tasks
 from store.tasks import load_run
 
 
@@ -19,13 +19,15 @@ from store.tasks import load_run
 class Seen:
     """A run, and what was to be seen of it at `at`; None and empty where nothing was yet.
 
-    `lease_until` is how long the worker that looks after it may be silent, None where none does.
+    `lease_until` is how long the worker that looks after it may be silent, None where none does; `task_state` is
+    that of its task.
     """
 
     run: RunFacts
     at: datetime | None = None
     text: str = ""
     lease_until: datetime | None = None
+    task_state: str = ""
 
 
 def put_screen(connection: Connection, run_id: str, text: str, at: datetime) -> None:
@@ -50,4 +52,6 @@ def seen_of(connection: Connection, run_id: str) -> Seen:
     row = connection.execute(select(screens.c.at, screens.c.text).where(screens.c.run_id == run_id)).one_or_none()
     run, lease = load_run(connection, run_id), load_lease(connection, run_id)
     until = lease.lease_until if lease else None
-    return Seen(run, row.at, row.text, until) if row else Seen(run, lease_until=until)
+    state = connection.scalar(select(tasks.c.state).where(tasks.c.id == run.task_id)) or ""
+    at, text = (row.at, row.text) if row else (None, "")
+    return Seen(run, at, text, until, state)

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
 from domain.decision import Decision, DecisionKind
 from domain.errors import Unavailable
@@ -19,6 +20,7 @@ from domain.heartbeat import HeartbeatPolicy
 from domain.identity import digest, plan_id, task_id
 from domain.publication import Beat, BeginRun
 from domain.run import EndKind, Outcome, Role, RunEnd, RunFacts, RunState
+from domain.task import TaskState
 from runtimes.folder import RunFolder
 from runtimes.port import Launch
 from runtimes.terminal import Terminal
@@ -31,6 +33,7 @@ from store.decisions import decide
 from store.dispatch import beat
 from store.runs import Keeper
 from store.screens import Seen, put_screen
+from store.tables import tasks
 from tests.starter.conftest import WATCHBILL, plan
 
 PLAN = plan_id("local", "faster")
@@ -224,3 +227,12 @@ def test_watching_a_run_elsewhere_loads_no_temporal_and_no_agents(watchbill, gra
         env={**watchbill.environment, "WATCHBILL_STORE_URL": graph.url},
     )  # fmt: skip
     assert done.stderr.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_run_that_could_not_begin_is_not_waited_for(watchbill, graph, more):
+    with graph.store.write() as connection:
+        connection.execute(update(tasks).where(tasks.c.id == TASK).values(state=TaskState.PAUSED))
+    done = watchbill("watch", "faster#1", "--screen", *more, WATCHBILL_STORE_URL=graph.url)
+    assert done.returncode == Exit.NOT_FOUND
+    assert "it could not begin, and its task is paused" in done.stdout + done.stderr
