@@ -26,7 +26,7 @@ from domain.errors import NotFound, RateLimited, Unauthorized, WatchbillError
 from domain.identity import plan_workflow_id
 from domain.metering import Metering
 from domain.run import EvidenceKind, Role, RunFacts, RunState
-from domain.task import TaskFacts
+from domain.task import TaskFacts, TaskState
 from domain.told import ToldUsage
 from runtimes import logins
 from runtimes.claude import Claude
@@ -184,7 +184,8 @@ async def test_whatever_an_agent_puts_in_the_place_of_its_hooks_file_its_end_is_
 async def test_a_run_whose_folder_was_deleted_is_a_crash_and_nobody_works_beside_it(
     graph: Graph, home: Path, supervision: Supervision, attached: bool
 ) -> None:
-    deletes = f"rm -rf {home}/runs/$WATCHBILL_RUN; touch {home}/gone; exec sleep 1000"
+    # Whoever still writes there can keep a folder from being deleted at once.
+    deletes = f"until rm -rf {home}/runs/$WATCHBILL_RUN; do :; done; touch {home}/gone; exec sleep 1000"
     run = begin(graph, home, f"echo $$ > {home}/pid; {UNTIL_TOLD}; {deletes}")
     watching = asyncio.create_task(graph.call(supervision.supervise, run.id))
     await appears(workspace_of(home, run) / "started")
@@ -401,7 +402,7 @@ async def test_a_check_that_nobody_could_watch_leaves_no_screen(
     run = begin(graph, home, "echo 3 passed", Role.CHECK)
     end = await graph.call(supervision.supervise, run.id)
     assert end.tail == "3 passed\n"
-    assert seen(graph, run) == Seen(graph.run(run.id))
+    assert seen(graph, run) == Seen(graph.run(run.id), task_state=TaskState.CHECKING)
 
 
 async def test_a_screen_that_cannot_be_read_keeps_no_run_from_its_end(
